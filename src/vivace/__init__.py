@@ -1,0 +1,16 @@
+"""Vivace: real-time soft bodies (cloth, noodles, solids) by parallel Gauss-Seidel over graph colors."""
+from .collision.cylinder import Cylinder
+from .collision.plane import Plane
+from .collision.sphere import Sphere
+from .coloring import Coloring, color
+from .errors import InputError, SimulationError
+from .graph import Graph
+from .mesh import Mesh
+from .scene import Body, Ratios, Scene
+from .simulation import Report, Simulation
+from .solvers.gauss_seidel import ColoredGaussSeidel
+from .solvers.serial import SerialGaussSeidel
+
+__version__ = "0.1.0"
+__all__ = ["Body", "Coloring", "ColoredGaussSeidel", "Cylinder", "Graph", "InputError", "Mesh", "Plane", "Ratios", "Report", "Scene",
+           "SerialGaussSeidel", "Simulation", "SimulationError", "Sphere", "color"]

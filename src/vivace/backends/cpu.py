@@ -1,0 +1,133 @@
+"""The fast backend: eight constraints at a time, all threads in one parallel region a step."""
+import platform
+import time
+from collections.abc import Iterable
+from functools import cache
+
+import numpy as np
+
+from ..kernels import region
+from ..kernels.collide import collide_kernel
+from ..kernels.integrate import copy_kernel, motion_parameters, predict_kernel, update_kernel
+from ..kernels.lanes import WIDTH
+from ..kernels.measure import chunks, finite_kernel, residual_kernel
+from ..kernels.project import project_in_order_kernel, project_kernel
+from ..kernels.rows import in_blocks
+from ..plan import Plan, PlannedGroup
+from ..state import State, aligned
+from . import Outcome, Residual
+
+
+class BlockedGroup:
+    """A group's columns as the kernels read them.
+
+    A batch is filled up to whole blocks by repeating its last constraint: those lanes compute and store the same
+    numbers once more. So every constraint goes through the same instructions in the same company for any number of
+    threads, and the bits cannot depend on it.
+    """
+
+    def __init__(self, planned: PlannedGroup):
+        bounds = list(zip(planned.partition.offsets[:-1], planned.partition.offsets[1:]))
+        filled = [np.append(np.arange(a, b), np.full(-(b - a) % WIDTH, b - 1)) for a, b in bounds]
+        order = np.concatenate(filled)
+        self.first_block = np.cumsum([0] + [len(batch) // WIDTH for batch in filled])
+        self.vertices = np.ascontiguousarray(planned.vertices[order], np.int32)
+        self.rest = in_blocks(planned.rest[order].astype(np.float32))
+        uniform = (planned.stiffness_ratio == planned.stiffness_ratio[0]).all()
+        self.ratios = np.ascontiguousarray(planned.stiffness_ratio[:1].repeat(WIDTH) if uniform else planned.stiffness_ratio[order], np.float32)
+        self.ratio_step = 0 if uniform else 1
+        self.real_lanes = np.full(self.first_block[-1], WIDTH, np.float32)
+        for (a, b), end in zip(bounds, self.first_block[1:]):
+            self.real_lanes[end - 1] = (b - a - 1) % WIDTH + 1
+
+    @property
+    def blocks(self) -> int:
+        return int(self.first_block[-1])
+
+
+class CpuSweeps:
+    """Each sweep is a row of the table that the parallel region runs through; its number is its token."""
+
+    def __init__(self, plan: Plan, state: State, threads: int):
+        self.plan, self.state, self.threads = plan, state, threads
+        self.predicted = aligned(state.positions.shape)
+        self.predicted[:] = state.positions
+        self._kept = aligned(state.positions.shape), aligned(state.positions.shape)
+        self._motion = aligned((16,))
+        self._rows: list[tuple] = []
+        self._table = np.zeros(0, region.SWEEP)
+        self._alive: list[np.ndarray] = []  # arrays that the table points to
+        self._stages: list[str] = []
+        self._groups = [BlockedGroup(planned) for planned in plan.groups]
+        pairs = len(state.positions) // 2
+        flight = self.predicted, state.positions, state.velocities, self._motion
+        self.predict = self._sweep("integrate", predict_kernel(), 0, pairs, *flight)
+        self.update_velocities = self._sweep("integrate", update_kernel(), 0, pairs, *flight)
+        self._keep = [self._sweep("integrate", copy_kernel(), 0, pairs, copy, rows)
+                      for copy, rows in zip(self._kept, (state.positions, state.velocities))]
+        self._flaws = np.zeros((2, chunks(pairs)), np.float32)
+        self._results = [np.zeros((chunks(group.blocks), 2)) for group in self._groups]
+        self._measure = [self._sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs)
+                         for rows, flaws in zip((state.positions, state.velocities), self._flaws)]
+        self._measure += [self._sweep("measure", residual_kernel(planned.group.constraint), 0, len(results), state.positions,
+                                      group.vertices, group.rest, group.real_lanes, results, group.blocks)
+                          for planned, group, results in zip(plan.groups, self._groups, self._results)]
+        self.project, self.project_in_order, self.collide = cache(self._project), cache(self._project_in_order), cache(self._collide)
+
+    def _project(self, group: int, batch: int) -> int:
+        planned, blocked = self.plan.groups[group], self._groups[group]
+        return self._sweep(planned.group.name, project_kernel(planned.group.constraint), *blocked.first_block[batch:batch + 2],
+                           self.predicted, blocked.vertices, blocked.rest, blocked.ratios, blocked.ratio_step)
+
+    def _project_in_order(self, group: int) -> int:
+        planned = self.plan.groups[group]
+        columns = (np.ascontiguousarray(column, np.float32) for column in (planned.rest, planned.stiffness_ratio))
+        return self._sweep(planned.group.name, project_in_order_kernel(planned.group.constraint), 0, 1,
+                           self.predicted, planned.vertices, *columns, len(planned.vertices))
+
+    def _collide(self, surface: int) -> int:
+        touched = self.plan.model.surfaces[surface]
+        parameters = np.array(touched.collider.parameters(), np.float32)
+        kernel = collide_kernel(type(touched.collider).distance_normal, len(parameters))
+        return self._sweep("collide", kernel, 0, len(self.predicted) // WIDTH, self.predicted, self.state.positions, parameters,
+                           np.array([touched.friction, touched.margin], np.float32))
+
+    def prepare(self, schedule: Iterable[int]) -> np.ndarray:
+        """The schedule with what every run begins and ends with: keep the state, measure what became of it."""
+        prepared = np.array([*self._keep, *schedule, *self._measure], np.int64)
+        self._table = np.array(self._rows, region.SWEEP)
+        return prepared
+
+    def run(self, prepared: np.ndarray, step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
+        self._motion[:] = motion_parameters(step, damping, gravity)
+        start = time.perf_counter()
+        ticks = region.run(self._table, prepared, len(self._stages), self.threads)
+        total = (time.perf_counter() - start) * 1e3
+        # Elsewhere the unit of the clock is not known, but its sum is.
+        unit = 1e-6 if platform.system() != "Windows" else total / max(ticks.sum(), 1)
+        residual = {planned.group.name: Residual(float(np.sqrt(results[:, 0].sum() / len(planned.vertices))), float(results[:, 1].max()))
+                    for planned, results in zip(self.plan.groups, self._results)}
+        return Outcome(not self._flaws.any(), residual, {stage: float(t * unit) for stage, t in zip(self._stages, ticks)})
+
+    def run_bare(self, schedule: np.ndarray) -> None:
+        """Only the sweeps of a schedule, with the motion of the last run: what benchmarks compare."""
+        region.run(self._table, schedule, len(self._stages), self.threads)
+
+    def take_back(self) -> None:
+        """Return to the state before the last run."""
+        self.state.positions[:], self.state.velocities[:] = self._kept
+
+    def _sweep(self, stage: str, kernel, first: int, last: int, *arguments) -> int:
+        if stage not in self._stages:
+            self._stages.append(stage)
+        addresses = []
+        for argument in arguments:
+            if isinstance(argument, np.ndarray):
+                self._alive.append(argument)
+            addresses.append(argument.ctypes.data if isinstance(argument, np.ndarray) else int(argument))
+        addresses += [0] * (region.ARGUMENTS - len(addresses))
+        self._rows.append((kernel.address, first, last, self._stages.index(stage), addresses))
+        return len(self._rows) - 1
+
+
+BACKENDS = {"cpu": CpuSweeps}

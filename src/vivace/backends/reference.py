@@ -1,0 +1,98 @@
+"""The slow backend: NumPy, batch by batch, obviously right. What the fast ones are checked against."""
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+
+from ..kernels.collide import pushed_out
+from ..kernels.integrate import flight_velocity
+from ..kernels.project import moved, projection
+from ..model import measure
+from ..plan import Plan
+from ..state import State
+from . import Outcome, Residual
+
+Sweep = Callable[[], None]
+
+
+class ReferenceSweeps:
+    """Each sweep is a function without arguments."""
+
+    def __init__(self, plan: Plan, state: State, threads: int = 1):
+        self.plan, self.state = plan, state
+        self.predicted = state.positions.copy()
+        self.kept = state.positions.copy(), state.velocities.copy()
+        self.step, self.keep, self.impulse = np.float32(0), np.float32(1), np.zeros(4, np.float32)
+
+    def predict(self) -> None:
+        x, v = self.state.positions, self.state.velocities
+        self.predicted[:] = x + self.step * self._flight(x, v)
+
+    def update_velocities(self) -> None:
+        x, v = self.state.positions, self.state.velocities
+        flight = self._flight(x, v)
+        v[:] = flight + (self.predicted - (x + self.step * flight)) / self.step
+        x[:] = self.predicted
+
+    def project(self, group: int, batch: int) -> Sweep:
+        planned = self.plan.groups[group]
+        return partial(self._project, group, np.arange(planned.partition.offsets[batch], planned.partition.offsets[batch + 1]))
+
+    def project_in_order(self, group: int) -> Sweep:
+        def one_by_one() -> None:
+            for i in range(len(self.plan.groups[group].vertices)):
+                self._project(group, np.array([i]))
+        return one_by_one
+
+    def collide(self, surface: int) -> Sweep:
+        def push() -> None:
+            touched = self.plan.model.surfaces[surface]
+            point = tuple(self.predicted.T)
+            parameters = tuple(np.float32(p) for p in touched.collider.parameters())
+            distance, normal = touched.collider.distance_normal(point, parameters)
+            start = tuple(self.state.positions.T)
+            self.predicted[:] = np.stack(pushed_out(point, start, distance, normal, np.float32(touched.friction), np.float32(touched.margin)), axis=1)
+        return push
+
+    def prepare(self, schedule: Iterable[Sweep]) -> list[Sweep]:
+        return list(schedule)
+
+    def run(self, prepared: list[Sweep], step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
+        start = time.perf_counter()
+        self.step, self.keep = np.float32(step), np.float32(np.exp(-damping * step))
+        self.impulse = np.array([*gravity, 0], np.float32) * self.step
+        self.kept[0][:], self.kept[1][:] = self.state.positions, self.state.velocities
+        with np.errstate(all="ignore"):
+            for sweep in prepared:
+                sweep()
+            residual = {planned.group.name: self._residual(group) for group, planned in enumerate(self.plan.groups)}
+        finite = bool(np.isfinite(self.state.positions).all() and np.isfinite(self.state.velocities).all())
+        return Outcome(finite, residual, {"all": (time.perf_counter() - start) * 1e3})
+
+    def take_back(self) -> None:
+        """Return to the state before the last run."""
+        self.state.positions[:], self.state.velocities[:] = self.kept
+
+    def _flight(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return flight_velocity(v, x[:, 3:], self.keep, self.impulse)
+
+    def _project(self, group: int, members: np.ndarray) -> None:
+        """Constraints that share no particle, all at once."""
+        planned = self.plan.groups[group]
+        vertices = planned.vertices[members]
+        corners = tuple(tuple(self.predicted[vertices[:, c]].T) for c in range(vertices.shape[1]))
+        rest = planned.rest[members]
+        value, gradients, _ = planned.group.constraint.value_gradient(corners, rest if rest.ndim == 1 else tuple(rest.T))
+        change = projection(value, gradients, corners, planned.stiffness_ratio[members])
+        for c, (corner, gradient) in enumerate(zip(corners, gradients)):
+            self.predicted[vertices[:, c]] = np.stack(moved(corner, gradient, change), axis=1)
+
+    def _residual(self, group: int) -> Residual:
+        planned = self.plan.groups[group]
+        rest = planned.rest.astype(np.float64)
+        c = measure(planned.group.constraint, self.state.positions[planned.vertices][..., :3], rest if rest.ndim == 1 else tuple(rest.T))
+        return Residual(float(np.sqrt(np.mean(c * c))), float(np.abs(c).max()))
+
+
+BACKENDS = {"reference": ReferenceSweeps}

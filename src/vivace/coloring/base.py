@@ -1,0 +1,75 @@
+"""What every coloring is and must hold."""
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import InputError
+from ..graph import Graph
+from ..kernels.compile import compiled
+
+Algorithm = Callable[[Graph, np.random.Generator], np.ndarray]
+
+
+class ColoringError(ValueError):
+    """Two neighbors have the same color, or a node has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coloring:
+    """A color for each node of a graph; colors are 0, 1, 2, ..."""
+
+    graph: Graph
+    colors: np.ndarray  # (nodes,) int32
+    algorithm: str = ""
+    milliseconds: float = 0.0
+
+    @cached_property
+    def count(self) -> int:
+        """The number of colors."""
+        return int(self.colors.max(initial=-1)) + 1
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The number of nodes of each color."""
+        return np.bincount(self.colors, minlength=self.count)
+
+    @property
+    def balance(self) -> float:
+        """Mean size over largest size: 1 if all colors are equally large."""
+        return float(self.sizes.mean() / self.sizes.max()) if self.count else 1.0
+
+    def validate(self) -> "Coloring":
+        """Itself if it is complete and proper; else an error that names the first two nodes at fault."""
+        if self.colors.shape != (self.graph.node_count,) or self.colors.dtype.kind not in "iu":
+            raise ColoringError(f"{self.algorithm or 'coloring'}: expected {self.graph.node_count} whole numbers, got {self.colors.dtype} of shape {self.colors.shape}")
+        if len(self.colors) and self.colors.min() < 0:
+            raise ColoringError(f"{self.algorithm or 'coloring'}: node {int(np.argmin(self.colors))} has no color")
+        one, other = _first_conflict(self.colors, self.graph.node_offsets, self.graph.nodes, self.count)
+        if one >= 0:
+            raise ColoringError(f"{self.algorithm or 'coloring'}: nodes {one} and {other} are neighbors and both have color {self.colors[one]}")
+        if (self.sizes == 0).any():
+            raise ColoringError(f"{self.algorithm or 'coloring'}: color {int(np.argmin(self.sizes))} is never used, though {self.count - 1} is")
+        return self
+
+
+def as_generator(seed: int | np.random.Generator) -> np.random.Generator:
+    """A generator as it is, or a new one from a seed."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(f"seed is {seed!r}; it must be a whole number, at least 0, or a numpy.random.Generator")
+    return np.random.default_rng(seed)
+
+
+@compiled
+def _first_conflict(colors, node_offsets, nodes, count):
+    owner, hub_of = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    for hub in range(len(node_offsets) - 1):
+        for m in range(node_offsets[hub], node_offsets[hub + 1]):
+            color = colors[nodes[m]]
+            if hub_of[color] == hub and owner[color] != nodes[m]:
+                return owner[color], np.int64(nodes[m])
+            hub_of[color], owner[color] = hub, nodes[m]
+    return np.int64(-1), np.int64(-1)

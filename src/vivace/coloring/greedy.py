@@ -1,0 +1,110 @@
+"""Greedy coloring: each node in turn takes the smallest color that no neighbor has.
+
+Fratarcangeli and Pellacini 2015, alg. 1, with the orderings that it can take. Work goes over the incidence lists and
+costs the sum of squared hub sizes: linear for meshes, quadratic in the constraints of one hub particle.
+"""
+import numpy as np
+
+from ..graph import Graph
+from ..kernels.compile import compiled
+
+
+@compiled
+def first_fit(order, hub_offsets, hubs, node_offsets, nodes):
+    """The smallest free color for each node, in the given order."""
+    colors = np.full(len(order), -1, np.int32)
+    taken_by = np.full(len(order) + 1, -1, np.int32)
+    for node in order:
+        for h in range(hub_offsets[node], hub_offsets[node + 1]):
+            for m in range(node_offsets[hubs[h]], node_offsets[hubs[h] + 1]):
+                if colors[nodes[m]] >= 0:
+                    taken_by[colors[nodes[m]]] = node
+        color = 0
+        while taken_by[color] == node:
+            color += 1
+        colors[node] = color
+    return colors
+
+
+@compiled
+def smallest_last_order(degrees, hub_offsets, hubs, node_offsets, nodes):
+    """Take away a node of smallest remaining degree, again and again; the last one taken comes first.
+
+    Nodes wait in a list for each degree. Distinct neighbors are found by stamping, so that two constraints with two
+    particles in common count once, else the bound of eq. 14 would not hold. Also returns that bound.
+    """
+    count = len(degrees)
+    degree = degrees.copy()
+    head = np.full(count + 1, -1, np.int32)
+    after, before = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
+    for node in range(count - 1, -1, -1):
+        following = head[degree[node]]
+        after[node] = following
+        if following >= 0:
+            before[following] = node
+        head[degree[node]] = node
+    order, seen, bound, smallest = np.empty(count, np.int32), np.full(count, -1, np.int32), 0, 0
+    for place in range(count - 1, -1, -1):
+        while head[smallest] < 0:
+            smallest += 1
+        node = head[smallest]
+        bound = max(bound, smallest + 1)
+        head[smallest] = after[node]
+        if after[node] >= 0:
+            before[after[node]] = -1
+        degree[node] = -1
+        order[place] = node
+        seen[node] = node
+        for h in range(hub_offsets[node], hub_offsets[node + 1]):
+            for m in range(node_offsets[hubs[h]], node_offsets[hubs[h] + 1]):
+                other = nodes[m]
+                if degree[other] < 0 or seen[other] == node:
+                    continue
+                seen[other] = node
+                old = degree[other]
+                if before[other] >= 0:
+                    after[before[other]] = after[other]
+                else:
+                    head[old] = after[other]
+                if after[other] >= 0:
+                    before[after[other]] = before[other]
+                degree[other] = old - 1
+                before[other], after[other] = -1, head[old - 1]
+                if head[old - 1] >= 0:
+                    before[head[old - 1]] = other
+                head[old - 1] = other
+        smallest = max(smallest - 1, 0)
+    return order, bound
+
+
+def _lists(graph: Graph):
+    return graph.hub_offsets, graph.hubs, graph.node_offsets, graph.nodes
+
+
+def natural(graph: Graph, generator: np.random.Generator) -> np.ndarray:
+    """Nodes in the order of their numbers."""
+    return first_fit(np.arange(graph.node_count, dtype=np.int32), *_lists(graph))
+
+
+def random(graph: Graph, generator: np.random.Generator) -> np.ndarray:
+    """Nodes in random order."""
+    return first_fit(generator.permutation(graph.node_count).astype(np.int32), *_lists(graph))
+
+
+def largest_first(graph: Graph, generator: np.random.Generator) -> np.ndarray:
+    """Nodes of many neighbors first (Welsh and Powell 1967)."""
+    return first_fit(np.argsort(-graph.degrees, kind="stable").astype(np.int32), *_lists(graph))
+
+
+def smallest_last(graph: Graph, generator: np.random.Generator) -> np.ndarray:
+    """Matula and Beck 1983: at most 1 + the largest smallest degree of any subgraph (paper 002, eq. 14)."""
+    order, _ = smallest_last_order(graph.degrees, *_lists(graph))
+    return first_fit(order, *_lists(graph))
+
+
+def smallest_last_bound(graph: Graph) -> int:
+    """The bound of eq. 14, max(1 + smallest degree) over all subgraphs."""
+    return int(smallest_last_order(graph.degrees, *_lists(graph))[1])
+
+
+ALGORITHMS = {"natural": natural, "random": random, "largest-first": largest_first, "smallest-last": smallest_last}

@@ -1,0 +1,26 @@
+"""Constraints, one file each: ARITY and value_gradient(corners, rest), plain maths on values (docs/extending.md).
+
+A file here is found by its name, which becomes the constraint's name.
+"""
+from typing import Any
+
+from ..checks import choice
+from ..errors import InputError
+from ..model import Constraint
+from ..registry import modules_of
+
+
+def constraints() -> dict[str, Constraint]:
+    """Every built-in constraint by its name."""
+    return {module.__name__.rsplit(".", 1)[-1]: module for module in modules_of(__name__)}
+
+
+def find(constraint: Any) -> tuple[str, Constraint]:
+    """Name and constraint, from a built-in name or from anything with ARITY and value_gradient."""
+    if isinstance(constraint, str):
+        return choice("constraint", constraint, constraints()), constraints()[constraint]
+    name = getattr(constraint, "__name__", type(constraint).__name__).rsplit(".", 1)[-1]
+    arity = getattr(constraint, "ARITY", None)
+    if arity not in (1, 2, 3, 4) or not callable(getattr(constraint, "value_gradient", None)):
+        raise InputError(f"constraint {name!r} needs ARITY (1 to 4) and a function value_gradient(corners, rest)")
+    return name, constraint

@@ -1,0 +1,117 @@
+"""Kernels with one C signature: called by address, cached on disk, compiled again when their sources change."""
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+
+from llvmlite import ir
+from numba import cfunc, njit, types
+from numba.core import event
+from numba.extending import intrinsic
+
+from . import lanes, rows
+
+# Only fused multiply-add: under full fast-math a check for NaN finds nothing, and it gains nothing (measured).
+OPTIONS = dict(error_model="numpy", fastmath={"contract"})
+FLOATS, INTS, DOUBLES = (types.CPointer(ty) for ty in (types.float32, types.int32, types.float64))
+ADDRESSES = types.CPointer(types.int64)
+# Every kernel takes the addresses of its arrays and the range of items that fall to the calling thread.
+SIGNATURE = types.void(ADDRESSES, types.int64, types.int64)
+
+
+def cached(compile_with):
+    """`compile_with(cache=True)`; where no folder can be written, the same without the disk cache."""
+    try:
+        return compile_with(cache=True)
+    except RuntimeError as problem:
+        if "cannot cache" not in str(problem):
+            raise
+        return compile_with(cache=False)
+
+
+def kernel(function):
+    """Decorator: compile now, or load from the disk cache.
+
+    Numba finds a function in its cache by file, code and closure. So a kernel may be a closure over plain module-level
+    functions, which are pickled by name and are equal in the next process; a closure over `@njit` functions never hits.
+    """
+    return cached(lambda cache: cfunc(SIGNATURE, cache=cache, **OPTIONS)(function))
+
+
+def compiled(function):
+    """Decorator: `njit` with strict arithmetic, cached on disk."""
+    return cached(lambda cache: njit(cache=cache, error_model="numpy")(function))
+
+
+def _source(module, function):
+    try:
+        return inspect.getsource(module)
+    except (OSError, TypeError):  # typed at a prompt or in a notebook
+        return repr((function.__code__.co_code, function.__code__.co_consts, function.__code__.co_names))
+
+
+def source_digest(*functions):
+    """Digest of the modules that these functions, and the value functions they use, are written in.
+
+    Numba compiles anew when the kernel's own file changes, but does not see the files of what it inlines. A kernel
+    that mentions this digest in its closure is found only if all of them are unchanged.
+    """
+    sources = {module.__name__: inspect.getsource(module) for module in (lanes, rows, sys.modules[__name__])}
+    waiting = list(functions)
+    while waiting:
+        function = waiting.pop()
+        module = inspect.getmodule(function)
+        name = module.__name__ if module else function.__qualname__
+        if name not in sources:
+            sources[name] = _source(module, function)
+            waiting += [v for v in vars(module).values() if inspect.isfunction(v) and v in lanes.value_functions] if module else []
+    return hashlib.sha256("".join(sources[name] for name in sorted(sources)).encode()).hexdigest()
+
+
+def _pointer_to(target):
+    @intrinsic
+    def pointer(typing_context, address):
+        def generate(context, builder, signature, args):
+            return builder.inttoptr(args[0], context.get_value_type(target))
+        return target(types.int64), generate
+    return pointer
+
+
+floats_at, ints_at, doubles_at = _pointer_to(FLOATS), _pointer_to(INTS), _pointer_to(DOUBLES)
+
+
+@intrinsic
+def call_kernel(typing_context, kernel, arguments, first, last):
+    """Call a kernel by its address; `arguments` is the address of its list of addresses."""
+    def generate(context, builder, signature, args):
+        wanted = [context.get_value_type(ty) for ty in SIGNATURE.args]
+        function = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), wanted).as_pointer())
+        builder.call(function, [builder.inttoptr(args[1], wanted[0]), *args[2:]])
+        return context.get_dummy_value()
+    return types.none(types.int64, types.int64, types.int64, types.int64), generate
+
+
+class _FirstPass(event.Listener):
+    def __init__(self, say):
+        self.say, self.seen = say, set()
+
+    def on_start(self, happening):
+        name = happening.data["qualname"].split(".")[-1]
+        if name not in self.seen:
+            self.seen.add(name)
+            self.say(name)
+
+    def on_end(self, happening):
+        pass
+
+
+@contextmanager
+def announce_compiling(say: Callable[[str], None]):
+    """Call `say(name)` whenever Numba really compiles a function, not when it finds one in its cache."""
+    listener = _FirstPass(say)
+    event.register("numba:run_pass", listener)
+    try:
+        yield
+    finally:
+        event.unregister("numba:run_pass", listener)

@@ -1,0 +1,110 @@
+"""One parallel region that runs through a schedule of sweeps, with a barrier after each.
+
+A sweep is a row of a table: the address of its kernel, its items, and the addresses of its arrays. So the region is
+compiled once, whatever a scene is made of, and a new kind of sweep compiles only its own kernel.
+"""
+import platform
+import time
+from functools import cache
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import config, njit, prange, types
+from numba.extending import intrinsic
+
+from . import barrier
+from .compile import cached, call_kernel, source_digest
+
+ARGUMENTS = 6
+SWEEP = np.dtype([("kernel", np.int64), ("first", np.int64), ("last", np.int64), ("stage", np.int64),
+                  ("addresses", np.int64, ARGUMENTS)])
+ADDRESSES_OFFSET = SWEEP.fields["addresses"][1]
+WINDOWS = platform.system() == "Windows"
+CLOCK = "QueryPerformanceCounter" if WINDOWS else "clock_gettime"
+CLOCK_NUMBER = getattr(time, "CLOCK_MONOTONIC", 0)
+
+TICKS_OF_FIRST_WORD = 1 if WINDOWS else 1_000_000_000
+
+# The barrier needs all its threads running at once, which TBB does not promise.
+config.THREADING_LAYER_PRIORITY = ["omp", "workqueue", "tbb"]
+
+
+@intrinsic
+def _read_clock(typing_context, address):
+    def generate(context, builder, signature, args):
+        words = ir.IntType(64).as_pointer()
+        arguments = [builder.inttoptr(args[0], words)]
+        if not WINDOWS:
+            arguments.insert(0, ir.Constant(ir.IntType(32), CLOCK_NUMBER))
+        function = ir.FunctionType(ir.IntType(32), [argument.type for argument in arguments])
+        callee = builder.module.globals.get(CLOCK) or ir.Function(builder.module, function, CLOCK)
+        builder.call(callee, arguments)
+        return context.get_dummy_value()
+    return types.none(types.int64), generate
+
+
+@njit
+def clock_ticks(clock):
+    """The monotonic clock now; `clock` is scratch memory of two words."""
+    _read_clock(clock.ctypes.data)
+    return clock[0] * TICKS_OF_FIRST_WORD + clock[1]
+
+
+@njit
+def share(first, last, thread, threads):
+    """The part of a range that falls to one thread."""
+    size = last - first
+    return first + size * thread // threads, first + size * (thread + 1) // threads
+
+
+@cache
+def _compiled_region():
+    digest = source_digest(barrier.wait.py_func, share.py_func)
+
+    def run_region(table, schedule, ticks, clock, counter, threads, team):
+        _ = digest  # part of the cache key
+        rows, size = table.ctypes.data, table.itemsize
+        for thread in prange(threads):
+            stage, since = np.int64(-1), np.int64(0)
+            for entry in range(len(schedule)):
+                sweep = table[schedule[entry]]
+                # The first thread books the time of a stage whenever the next one begins; a read costs 20 ns.
+                if thread == 0 and sweep.stage != stage:
+                    now = clock_ticks(clock)
+                    if stage >= 0:
+                        ticks[stage] += now - since
+                    stage, since = sweep.stage, now
+                first, last = share(sweep.first, sweep.last, thread, threads)
+                call_kernel(sweep.kernel, rows + schedule[entry] * size + ADDRESSES_OFFSET, first, last)
+                barrier.wait(counter, team)
+            if thread == 0 and stage >= 0:
+                ticks[stage] += clock_ticks(clock) - since
+
+    return cached(lambda cache: njit(parallel=True, cache=cache, error_model="numpy")(run_region))
+
+
+def most_threads() -> int:
+    """The number of threads that can run at once in one region."""
+    return config.NUMBA_NUM_THREADS
+
+
+def run(table, schedule, stages, threads):
+    """Run the sweeps table[schedule[0]], table[schedule[1]], ... on `threads` threads. Returns the ticks of each stage."""
+    region, ticks, clock, counter = _compiled_region(), *(np.zeros(n, np.int64) for n in (stages, 8, 8))
+    # Not one thread more: an idle one must still be scheduled at the end.
+    numba.set_num_threads(min(threads, most_threads()))
+    if threads <= most_threads() and _runs_threads_together():
+        region(table, schedule, ticks, clock, counter, threads, threads)
+    else:
+        # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
+        for entry in range(len(schedule)):
+            region(table, schedule[entry:entry + 1], ticks, clock, counter, threads, 1)
+    return ticks
+
+
+@cache
+def _runs_threads_together() -> bool:
+    nothing = np.zeros(8, np.int64)
+    _compiled_region()(np.zeros(1, SWEEP), nothing[:0], nothing, nothing, nothing, 1, 1)  # starts the threads
+    return numba.threading_layer() != "tbb"

@@ -1,0 +1,199 @@
+"""Rows of four floats (x, y, z, inverse mass) between memory and lanes.
+
+A row is one 16-byte load. Eight of them are transposed in registers into x, y, z, w lanes: faster than
+the gather instruction and than structure of arrays, and plain LLVM vector code on every processor.
+Pointers instead of arrays: a kernel then has a C signature, and no private Numba array helper is needed.
+"""
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .lanes import FLOATS, WIDTH, f32x8, shuffle
+
+QUAD = ir.VectorType(ir.FloatType(), 4)
+INDEX = ir.IntType(64)
+row_type = types.UniTuple(f32x8, 4)
+HALVES = range(0, WIDTH, 4)
+
+
+def _row_pointer(builder, rows, row):
+    """Address of a row, given its number as a 32-bit integer."""
+    offset = builder.shl(builder.zext(row, INDEX), ir.Constant(INDEX, 2))
+    return builder.bitcast(builder.gep(rows, [offset]), QUAD.as_pointer())
+
+
+def _listed_rows(builder, rows, indices, first, stride):
+    """Addresses of the rows indices[first + lane * stride]."""
+    for lane in range(WIDTH):
+        place = builder.add(first, builder.mul(stride, ir.Constant(INDEX, lane)))
+        index = builder.load(builder.gep(indices, [place]))
+        # No sweep writes its index list; without this promise LLVM loads it again after every store.
+        index.set_metadata("invariant.load", builder.module.add_metadata([]))
+        yield _row_pointer(builder, rows, index)
+
+
+def _transpose(builder, quads):
+    """4x4 transpose in each half of four registers; it is its own inverse."""
+    a, b, c, d = quads
+    low = [i for h in HALVES for i in (h, WIDTH + h, h + 1, WIDTH + h + 1)]
+    high = [i + 2 for i in low]
+    ab, cd, ab2, cd2 = (shuffle(builder, *pair) for pair in ((a, b, low), (c, d, low), (a, b, high), (c, d, high)))
+    left = [i for h in HALVES for i in (h, h + 1, WIDTH + h, WIDTH + h + 1)]
+    right = [i + 2 for i in left]
+    return [shuffle(builder, *p) for p in ((ab, cd, left), (ab, cd, right), (ab2, cd2, left), (ab2, cd2, right))]
+
+
+def _load_rows(context, builder, pointers):
+    quads = [builder.load(pointer, align=16) for pointer in pointers]
+    pairs = [shuffle(builder, quads[i], quads[i + 4], list(range(WIDTH))) for i in range(4)]
+    return context.make_tuple(builder, row_type, _transpose(builder, pairs))
+
+
+def _as_computed(builder, vector):
+    """The vector behind a fence: LLVM would merge the transpose with the split into rows, and shuffle twice as much."""
+    fence = builder.module.declare_intrinsic(f"llvm.arithmetic.fence.v{WIDTH}f32", (), ir.FunctionType(FLOATS, [FLOATS]))
+    return builder.call(fence, [vector])
+
+
+def _store_rows(builder, pointers, row):
+    pairs = [_as_computed(builder, pair) for pair in _transpose(builder, [builder.extract_value(row, i) for i in range(4)])]
+    for lane, pointer in enumerate(pointers):
+        pair, half = pairs[lane % 4], lane // 4 * 4
+        builder.store(shuffle(builder, pair, pair, list(range(half, half + 4))), pointer, align=16)
+
+
+@intrinsic(prefer_literal=True)
+def gather(typing_context, rows, indices, block, arity):
+    """The corners of eight constraints: a tuple of `arity` rows of lanes. `arity` is a compile-time constant."""
+    if not isinstance(arity, types.IntegerLiteral):
+        return None
+    count = arity.literal_value
+    result = types.UniTuple(row_type, count)
+
+    def generate(context, builder, signature, args):
+        rows, indices, block, _ = args
+        first = builder.mul(block, ir.Constant(INDEX, WIDTH * count))
+        corners = []
+        for corner in range(count):
+            place = builder.add(first, ir.Constant(INDEX, corner))
+            pointers = _listed_rows(builder, rows, indices, place, ir.Constant(INDEX, count))
+            corners.append(_load_rows(context, builder, list(pointers)))
+        return context.make_tuple(builder, result, corners)
+
+    return result(rows, indices, types.int64, arity), generate
+
+
+@intrinsic
+def gather_rows(typing_context, rows, indices, first, stride):
+    """The rows indices[first + lane * stride] as one row of lanes."""
+    def generate(context, builder, signature, args):
+        return _load_rows(context, builder, list(_listed_rows(builder, *args)))
+    return row_type(rows, indices, types.int64, types.int64), generate
+
+
+@intrinsic
+def scatter_rows(typing_context, rows, indices, first, stride, row):
+    """Write a row of lanes back to the rows indices[first + lane * stride]."""
+    def generate(context, builder, signature, args):
+        *place, row = args
+        _store_rows(builder, list(_listed_rows(builder, *place)), row)
+        return context.get_dummy_value()
+    return types.none(rows, indices, types.int64, types.int64, row_type), generate
+
+
+def _block_of_rows(builder, rows, block):
+    """Addresses of the eight rows of a block."""
+    first = builder.mul(block, ir.Constant(INDEX, WIDTH))
+    for lane in range(WIDTH):
+        yield _row_pointer(builder, rows, builder.trunc(builder.add(first, ir.Constant(INDEX, lane)), ir.IntType(32)))
+
+
+@intrinsic
+def load_rows(typing_context, rows, block):
+    """Rows 8 * block to 8 * block + 7 as one row of lanes."""
+    def generate(context, builder, signature, args):
+        return _load_rows(context, builder, list(_block_of_rows(builder, *args)))
+    return row_type(rows, types.int64), generate
+
+
+@intrinsic
+def store_rows(typing_context, rows, block, row):
+    """Write rows 8 * block to 8 * block + 7."""
+    def generate(context, builder, signature, args):
+        _store_rows(builder, list(_block_of_rows(builder, *args[:2])), args[2])
+        return context.get_dummy_value()
+    return types.none(rows, types.int64, row_type), generate
+
+
+def _lanes_pointer(builder, values, block, blocks_apart=1, offset=0):
+    place = builder.add(builder.mul(block, ir.Constant(INDEX, WIDTH * blocks_apart)), ir.Constant(INDEX, WIDTH * offset))
+    return builder.bitcast(builder.gep(values, [place]), FLOATS.as_pointer())
+
+
+@intrinsic(prefer_literal=True)
+def load_block(typing_context, values, block, count):
+    """`count` values of each of eight constraints: lanes if it is one, else a tuple of lanes. See `in_blocks`."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+    size = count.literal_value
+    result = f32x8 if size == 1 else types.UniTuple(f32x8, size)
+
+    def generate(context, builder, signature, args):
+        loaded = [builder.load(_lanes_pointer(builder, args[0], args[1], size, i), align=4) for i in range(size)]
+        return loaded[0] if size == 1 else context.make_tuple(builder, result, loaded)
+
+    return result(values, types.int64, count), generate
+
+
+@intrinsic
+def store_block(typing_context, values, block, lanes):
+    """Write one value of each of eight constraints."""
+    def generate(context, builder, signature, args):
+        builder.store(args[2], _lanes_pointer(builder, args[0], args[1]), align=4)
+        return context.get_dummy_value()
+    return types.none(values, types.int64, f32x8), generate
+
+
+@intrinsic(prefer_literal=True)
+def load_numbers(typing_context, values, count):
+    """The first `count` numbers as a tuple of float32; each stands for eight equal lanes."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+    result = types.UniTuple(types.float32, count.literal_value)
+
+    def generate(context, builder, signature, args):
+        places = [builder.gep(args[0], [ir.Constant(INDEX, i)]) for i in range(count.literal_value)]
+        return context.make_tuple(builder, result, [builder.load(place) for place in places])
+
+    return result(values, count), generate
+
+
+@intrinsic
+def load_pair(typing_context, rows, pair):
+    """Rows 2 * pair and 2 * pair + 1 side by side, as they lie in memory."""
+    def generate(context, builder, signature, args):
+        return builder.load(_lanes_pointer(builder, *args), align=16)
+    return f32x8(rows, types.int64), generate
+
+
+@intrinsic
+def store_pair(typing_context, rows, pair, lanes):
+    """Write two rows side by side."""
+    def generate(context, builder, signature, args):
+        builder.store(args[2], _lanes_pointer(builder, args[0], args[1]), align=16)
+        return context.get_dummy_value()
+    return types.none(rows, types.int64, f32x8), generate
+
+
+@intrinsic
+def weight_of_pair(typing_context, pair):
+    """The fourth number of each of two rows, in all four places of its row."""
+    def generate(context, builder, signature, args):
+        return shuffle(builder, args[0], args[0], [3] * 4 + [7] * 4)
+    return f32x8(pair), generate
+
+
+def in_blocks(values):
+    """(m, count) -> (m / 8, count, 8): the layout that `load_block` reads without a shuffle."""
+    return np.ascontiguousarray(values.reshape(len(values) // WIDTH, WIDTH, -1).swapaxes(1, 2))

@@ -1,0 +1,60 @@
+"""What a scene becomes: particles, groups of constraints, colliders. Frozen; solvers read it."""
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+Constraint = ModuleType | Any  # anything with ARITY and value_gradient
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintGroup:
+    """All constraints of one kind."""
+
+    name: str
+    constraint: Constraint
+    vertices: np.ndarray         # (m, arity) int32
+    rest: np.ndarray             # (m,) or (m, REST_VALUES) float32, in the units of the constraint
+    stiffness_ratio: np.ndarray  # (m,) float32 in 0..1; depends on iterations and dt
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A collider with what touching it is like."""
+
+    collider: Any
+    friction: float  # Coulomb's coefficient
+    margin: float    # [m] particles are kept this far from it
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Particles in the user's order."""
+
+    positions: np.ndarray       # (n, 3) float32 [m], where they start
+    velocities: np.ndarray      # (n, 3) float32 [m/s]
+    inverse_masses: np.ndarray  # (n,) float32 [1/kg]; 0 is pinned
+    groups: tuple[ConstraintGroup, ...]
+    surfaces: tuple[Surface, ...]
+    gravity: tuple[float, float, float]  # [m/s^2]
+    triangles: np.ndarray       # (t, 3) int32, to look at
+
+    @property
+    def particle_count(self) -> int:
+        return len(self.positions)
+
+
+def measure(constraint: Constraint, points: np.ndarray, rest: Any = 0.0) -> np.ndarray:
+    """C of each constraint in float64; with rest 0 that is what it measures: a length, an angle, a volume.
+
+    `points` is (m, arity, 3).
+    """
+    corners = tuple(tuple(points[:, corner].T.astype(np.float64)) for corner in range(points.shape[1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, _, factor = constraint.value_gradient(corners, rest)
+        result = np.where(np.asarray(factor) > 0, value / np.asarray(factor, np.float64), 0.0)
+    return np.broadcast_to(result, (len(points),)).astype(np.float64)

@@ -1,0 +1,243 @@
+"""Scenes: bodies made of meshes and materials, pins and colliders. `build()` turns one into a Model."""
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from . import checks
+from .constraints import find
+from .errors import InputError
+from .mesh import Mesh
+from .model import Constraint, ConstraintGroup, Model, Surface, measure
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
+
+SMALLEST_LENGTH = 1e-9  # relative to the size of the mesh
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """PBD stiffness ratios in 0..1: what share of its error a constraint corrects at each visit; 0 leaves it out.
+
+    How stiff a ratio looks depends on iterations, substeps and dt.
+    """
+
+    stretch: float = 1.0
+    bend: float = 0.0
+    volume: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("stretch", "bend", "volume"):
+            checks.number(f"Ratios {name}", getattr(self, name), 0, 1)
+
+
+CLOTH, SOLID = Ratios(stretch=1.0, bend=0.1), Ratios(stretch=1.0, volume=1.0)
+
+
+class Body:
+    """A part of a scene: a contiguous range of its particles."""
+
+    def __init__(self, scene: "Scene", name: str, mesh: Mesh, first: int, masses: np.ndarray):
+        self.name, self.mesh, self.first = name, mesh, first
+        self.masses = masses                      # (n,) [kg]
+        self.pinned = np.zeros(len(mesh.vertices), bool)
+        self.positions = mesh.vertices.copy()     # where it starts
+        self._scene = scene
+
+    def __len__(self) -> int:
+        return len(self.mesh.vertices)
+
+    def __repr__(self) -> str:
+        return f"<Body {self.name!r}: {len(self)} particles>"
+
+    @property
+    def rows(self) -> slice:
+        """This body's slice of the simulation's positions."""
+        return slice(self.first, self.first + len(self))
+
+    def pin(self, vertices: Any) -> None:
+        """Hold these vertices of the body where they are; they move only when the user moves them."""
+        self.pinned[checks.indices(f"pins of {self.name!r}", np.atleast_1d(vertices), len(self))] = True
+
+    def set_positions(self, rows: Any, positions: Any) -> None:
+        """Put these vertices of the body at other positions, (k, 3) [m]: before the simulation, where they start.
+
+        Rest shapes come from the mesh and stay.
+        """
+        rows = checks.indices(f"rows of {self.name!r}", _rows(rows, len(self)), len(self))
+        positions = checks.array(f"positions of {self.name!r}", positions, 3)
+        if len(positions) != len(rows):
+            raise InputError(f"positions of {self.name!r}: {len(rows)} rows are named, but {len(positions)} positions are given")
+        simulation = self._running()
+        if simulation is None:
+            self.positions[rows] = positions
+        else:
+            simulation.set_positions(rows + self.first, positions)
+
+    def move_pins(self, vertices: Any, targets: Any) -> None:
+        """Let pinned vertices travel to `targets` (k, 3) [m] during the next step, evenly over its substeps."""
+        simulation = self._running()
+        if simulation is None:
+            raise InputError(f"{self.name!r}: pins move while a simulation runs; use set_positions to change where they start")
+        rows = checks.indices(f"pins of {self.name!r}", np.atleast_1d(vertices), len(self))
+        simulation.move_pins(rows + self.first, targets)
+
+    def _running(self) -> "Simulation | None":
+        running = [simulation for simulation in (link() for link in self._scene.simulations) if simulation is not None]
+        if len(running) > 1:
+            raise InputError(f"{self.name!r} runs in {len(running)} simulations; say which: simulation.set_positions(rows, positions)")
+        return running[0] if running else None
+
+
+class Scene:
+    """Bodies, colliders and gravity [m/s^2]. y points up."""
+
+    def __init__(self, gravity: Any = (0.0, -9.81, 0.0)):
+        self.gravity = checks.vector("gravity", gravity)
+        self.bodies: list[Body] = []
+        self.surfaces: list[Surface] = []
+        self.simulations: list[ref[Simulation]] = []
+        self._groups: list[ConstraintGroup] = []
+
+    @property
+    def particle_count(self) -> int:
+        return sum(len(body) for body in self.bodies)
+
+    def add_cloth(self, mesh: Mesh, density: float = 0.2, material: Ratios = CLOTH, name: str | None = None) -> Body:
+        """Cloth from the triangles of a mesh; `density` in kg/m^2 (cotton shirt: 0.1 to 0.2)."""
+        name = self._new_name(name, "cloth")
+        self._check_mesh(name, mesh, material)
+        if material.volume:
+            raise InputError(f"{name!r}: a cloth has no tetrahedra to keep the volume of; leave Ratios(volume=...) out")
+        if not len(mesh.triangles):
+            raise InputError(f"{name!r}: a cloth needs a mesh with triangles")
+        density = checks.number(f"density of {name!r}", density, 0, open_below=True)
+        edges = Mesh(mesh.vertices, mesh.triangles).edges
+        _check_edges(name, mesh, edges)
+        body = self._add_body(name, mesh, mesh.triangles, mesh.areas * density, "triangle")
+        self._add_stretch(body, edges, material.stretch)
+        self._add_bend(body, material.bend)
+        return body
+
+    def add_solid(self, mesh: Mesh, density: float = 1000.0, material: Ratios = SOLID, name: str | None = None) -> Body:
+        """A soft solid from the tets of a mesh; `density` in kg/m^3 (water: 1000). Bend acts on its surface."""
+        name = self._new_name(name, "solid")
+        self._check_mesh(name, mesh, material)
+        if not len(mesh.tets):
+            raise InputError(f"{name!r}: a solid needs a mesh with tets")
+        density = checks.number(f"density of {name!r}", density, 0, open_below=True)
+        flat = mesh.volumes <= 1e-7 * np.abs(mesh.volumes).max()
+        if flat.any():
+            first = int(np.argmax(flat))
+            kind = "inverted" if mesh.volumes[first] < 0 else "flat"
+            raise InputError(f"volume group {name!r}: {checks.count(flat.sum(), 'tet')} inverted or flat (first: tet {first}, {kind}, "
+                             f"vertices {_list(mesh.tets[first])}, volume {mesh.volumes[first]:.3g} m^3)")
+        _check_edges(name, mesh, mesh.edges)
+        body = self._add_body(name, mesh, mesh.tets, mesh.volumes * density, "tet")
+        self._add_stretch(body, mesh.edges, material.stretch)
+        if material.volume:
+            self.add_constraints(body, "volume", mesh.tets, stiffness_ratio=material.volume)
+        self._add_bend(body, material.bend)
+        return body
+
+    def add_constraints(self, body: Body, constraint: str | Constraint, vertices: Any, rest: Any = None, stiffness_ratio: Any = 1.0) -> None:
+        """Constraints of any kind on a body's vertices (m, arity).
+
+        `constraint` is a built-in name or anything with ARITY and value_gradient (docs/extending.md).
+        `rest` (m,) is what they measure on the mesh, unless given; `stiffness_ratio` is one number or one for each.
+        """
+        name, kind = find(constraint)
+        label = f"{name} group {body.name!r}"
+        vertices = checks.indices(label, vertices, len(body), kind.ARITY)
+        doubled = (np.diff(np.sort(vertices, axis=1), axis=1) == 0).any(axis=1)
+        if doubled.any():
+            first = int(np.argmax(doubled))
+            raise InputError(f"{label}: constraint {first} names a vertex twice ({_list(vertices[first])})")
+        columns = getattr(kind, "REST_VALUES", 1)
+        if rest is None and columns != 1:
+            raise InputError(f"{label}: rest must be given, (m, {columns})")
+        rest = measure(kind, body.mesh.vertices[vertices]) if rest is None else np.broadcast_to(rest, (len(vertices),) if columns == 1 else (len(vertices), columns))
+        ratio = np.broadcast_to(np.asarray(stiffness_ratio, np.float64), (len(vertices),))
+        if not ((ratio >= 0) & (ratio <= 1)).all():
+            first = int(np.argmin((ratio >= 0) & (ratio <= 1)))
+            raise InputError(f"{label}: stiffness_ratio {ratio[first]} of constraint {first} is not between 0 and 1")
+        group = ConstraintGroup(name, kind, vertices + np.int32(body.first), checks.array(f"{label} rest", rest, None if columns == 1 else columns), ratio.astype(np.float32))
+        self._groups.append(group)
+
+    def add_collider(self, collider: Any, friction: float = 0.3, margin: float = 0.0) -> None:
+        """Something solid (Plane, Sphere, Cylinder); particles are kept `margin` [m] outside, with Coulomb friction."""
+        if not callable(getattr(collider, "distance_normal", None)) or not callable(getattr(collider, "parameters", None)):
+            raise InputError(f"collider {collider!r}: expected Plane, Sphere, Cylinder or a class with parameters() and distance_normal")
+        self.surfaces.append(Surface(collider, checks.number("friction", friction, 0), checks.number("margin", margin, 0)))
+
+    def build(self) -> Model:
+        """The frozen model: constraints of one kind, of all bodies, become one group."""
+        if not self.bodies:
+            raise InputError("the scene is empty: add a cloth or a solid first")
+        inverse = np.concatenate([np.where(body.pinned, 0, 1 / body.masses) for body in self.bodies]).astype(np.float32)
+        kinds: dict[tuple[str, Any], list[ConstraintGroup]] = {}
+        for group in self._groups:
+            if len(group):
+                kinds.setdefault((group.name, id(group.constraint)), []).append(group)
+        groups = tuple(ConstraintGroup(parts[0].name, parts[0].constraint, *(np.concatenate([getattr(part, column) for part in parts])
+                                       for column in ("vertices", "rest", "stiffness_ratio"))) for parts in kinds.values())
+        positions = np.concatenate([body.positions for body in self.bodies])
+        triangles = np.concatenate([body.mesh.triangles + np.int32(body.first) for body in self.bodies])
+        return Model(positions, np.zeros_like(positions), inverse, groups, tuple(self.surfaces), self.gravity, triangles)
+
+    def _new_name(self, name: str | None, kind: str) -> str:
+        taken = {body.name for body in self.bodies}
+        if name is None:
+            number = 1 + sum(body.name.startswith(kind) for body in self.bodies)
+            return f"{kind}-{number}"
+        if name in taken:
+            raise InputError(f"there is a body called {name!r} already")
+        return name
+
+    def _check_mesh(self, name: str, mesh: Mesh, material: Ratios) -> None:
+        if not isinstance(mesh, Mesh):
+            raise InputError(f"{name!r}: expected a vivace.Mesh, got {type(mesh).__name__}")
+        if not isinstance(material, Ratios):
+            raise InputError(f"{name!r}: expected material=vivace.Ratios(...), got {type(material).__name__}")
+
+    def _add_body(self, name: str, mesh: Mesh, elements: np.ndarray, masses: np.ndarray, noun: str) -> Body:
+        """Each element's mass is shared by its corners."""
+        shares = np.repeat(masses / elements.shape[1], elements.shape[1])
+        lumped = np.bincount(elements.ravel(), weights=shares, minlength=len(mesh.vertices))
+        loose = lumped <= 0
+        if loose.any():
+            raise InputError(f"{name!r}: {checks.count(loose.sum(), 'vertex', 'vertices')} without mass, in no {noun} that has a size (first: vertex {int(np.argmax(loose))})")
+        body = Body(self, name, mesh, self.particle_count, lumped)
+        self.bodies.append(body)
+        return body
+
+    def _add_stretch(self, body: Body, edges: np.ndarray, ratio: float) -> None:
+        if ratio:
+            self.add_constraints(body, "stretch", edges, stiffness_ratio=ratio)
+
+    def _add_bend(self, body: Body, ratio: float) -> None:
+        if ratio and len(body.mesh.hinges):
+            self.add_constraints(body, "bend", body.mesh.hinges, stiffness_ratio=ratio)
+
+
+def _check_edges(name: str, mesh: Mesh, edges: np.ndarray) -> None:
+    points = mesh.vertices.astype(np.float64)
+    lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
+    short = lengths <= SMALLEST_LENGTH * np.ptp(points, axis=0).max()
+    if short.any():
+        first, noun = int(np.argmax(short)), "edge has" if short.sum() == 1 else "edges have"
+        raise InputError(f"stretch group {name!r}: {short.sum()} {noun} zero length (first: edge {first}, vertices {_list(edges[first])})")
+
+
+def _rows(rows: Any, count: int) -> np.ndarray:
+    """Row numbers from a slice, a mask or a list."""
+    if isinstance(rows, slice):
+        return np.arange(count)[rows]
+    rows = np.atleast_1d(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows
+
+
+def _list(vertices: Any) -> str:
+    return ", ".join(str(int(v)) for v in vertices)

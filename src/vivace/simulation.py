@@ -1,0 +1,180 @@
+"""A scene in motion."""
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from . import backends, checks, solvers
+from .backends import Residual
+from .errors import InputError, SimulationError
+from .model import measure
+from .scene import Scene
+from .solvers.base import Solver
+from .state import State
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a step did."""
+
+    frame: int                       # 1 after the first step
+    iterations: int
+    substeps: int
+    residual: dict[str, Residual]    # RMS and largest |C| of each group at the end of the step, in its unit
+    milliseconds: dict[str, float]   # of each stage, and "total"
+    colors: dict[str, int]           # of each group; 1 where the order is serial
+    threads: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        return {**vars(self), "residual": {name: vars(residual) for name, residual in self.residual.items()}}
+
+
+@dataclass
+class Control:
+    """What the user does while it runs."""
+
+    gravity: tuple[float, float, float]                                 # [m/s^2]
+    pin_targets: dict[int, np.ndarray] = field(default_factory=dict)    # where pinned particles go in the next step [m]
+
+
+class Simulation:
+    """Steps a scene with a solver on a backend.
+
+    dt: seconds a frame; each step is one frame, of `substeps` equal parts with `iterations` each.
+    damping [1/s]: velocities lose a share of exp(-damping * t).
+    threads: all cores by default; the result is the same to the bit for any number.
+    """
+
+    def __init__(self, scene: Scene, solver: str | Solver = "gauss-seidel", iterations: int = 8, substeps: int = 1, dt: float = 1 / 60,
+                 damping: float = 0.1, threads: int | None = None, seed: int = 0, backend: str = "cpu"):
+        if not isinstance(scene, Scene):
+            raise InputError(f"scene: expected a vivace.Scene, got {type(scene).__name__}")
+        self.scene = scene
+        self.iterations, self.substeps = checks.whole("iterations", iterations, 1), checks.whole("substeps", substeps, 1)
+        self.dt, self.damping = checks.number("dt", dt, 0, open_below=True), checks.number("damping", damping, 0)
+        self.threads = core_count() if threads is None else checks.whole("threads", threads, 1)
+        self.seed = checks.whole("seed", seed, 0)
+        self.solver = solvers.find(solver)
+        self.model = scene.build()
+        self.plan = self.solver.prepare(self.model, self.iterations, self.seed)
+        self.state = State(self.plan)
+        self.control = Control(self.model.gravity)
+        self.frame = 0
+        self._sweeps = backends.load(backend, self.plan, self.state, self.threads)
+        self._schedule = self._sweeps.prepare(self.solver.schedule(self._sweeps, self.iterations, self.substeps))
+        self._colors = {planned.group.name: planned.coloring.count if planned.coloring else 1 for planned in self.plan.groups}
+        self._views: dict[str, np.ndarray] = {}
+        self._travelling: np.ndarray = np.zeros(0, np.int64)
+        scene.simulations.append(ref(self))
+
+    @property
+    def time(self) -> float:
+        """Simulated seconds since the start."""
+        return self.frame * self.dt
+
+    @property
+    def positions(self) -> np.ndarray:
+        """(n, 3) float32 [m], read-only, in the user's order; assign a whole array to change them."""
+        return self._view("positions")
+
+    @positions.setter
+    def positions(self, values: Any) -> None:
+        self._assign("positions", values)
+
+    @property
+    def velocities(self) -> np.ndarray:
+        """(n, 3) float32 [m/s], read-only, in the user's order; assign a whole array to change them."""
+        return self._view("velocities")
+
+    @velocities.setter
+    def velocities(self, values: Any) -> None:
+        self._assign("velocities", values)
+
+    def set_positions(self, particles: Any, positions: Any) -> None:
+        """Put some particles elsewhere, at once; their velocities stay."""
+        particles, positions = self._some("particles", particles, positions)
+        self.state.set("positions", particles, positions)
+        self._views.clear()
+
+    def move_pins(self, particles: Any, targets: Any) -> None:
+        """Let pinned particles travel to `targets` (k, 3) [m] during the next step, evenly over its substeps."""
+        particles, targets = self._some("pins", particles, targets)
+        free = self.model.inverse_masses[particles] > 0
+        if free.any():
+            raise InputError(f"particle {particles[np.argmax(free)]} is not pinned, so it cannot be moved as a pin")
+        self.control.pin_targets.update(zip(particles.tolist(), targets))
+
+    def step(self) -> Report:
+        """Advance by one frame of `dt` seconds."""
+        start = time.perf_counter()
+        arrivals = self._send_pins()
+        outcome = self._sweeps.run(self._schedule, self.dt / self.substeps, self.damping, self.control.gravity)
+        self._views.clear()
+        if not outcome.finite:
+            problem = self._describe_flaw()
+            self._sweeps.take_back()
+            raise SimulationError(problem)
+        for particle, target in arrivals.items():
+            self.state.set("positions", np.array([particle]), target)
+        self.control.pin_targets = {}
+        self.frame += 1
+        milliseconds = {**outcome.milliseconds, "total": (time.perf_counter() - start) * 1e3}
+        return Report(self.frame, self.iterations, self.substeps, outcome.residual, milliseconds, self._colors, self.threads)
+
+    def run(self, frames: int) -> Iterator[Report]:
+        """Step `frames` times, giving back each step's report as it is done."""
+        for _ in range(checks.whole("frames", frames, 0)):
+            yield self.step()
+
+    def _send_pins(self) -> dict[int, np.ndarray]:
+        """Pinned particles travel with the velocity that brings them to their target within the frame."""
+        self.state.set("velocities", self._travelling, np.zeros((len(self._travelling), 3)))
+        targets = self.control.pin_targets
+        self._travelling = np.array(list(targets), np.int64)
+        if targets:
+            here = self.state.positions[self.plan.row_of[self._travelling], :3]
+            self.state.set("velocities", self._travelling, (np.stack(list(targets.values())) - here) / self.dt)
+        return targets
+
+    def _describe_flaw(self) -> str:
+        flawed = ~(np.isfinite(self.positions).all(axis=1) & np.isfinite(self.velocities).all(axis=1))
+        particle = int(np.argmax(flawed))
+        body = next(body for body in self.scene.bodies if body.rows.start <= particle < body.rows.stop)
+        named = "no group"
+        for group in self.model.groups:
+            on_it = (group.vertices == particle).any(axis=1)
+            values = measure(group.constraint, self.positions[group.vertices[on_it]]) if on_it.any() else np.zeros(1)
+            if not np.isfinite(values).all():
+                named = f"group {group.name!r}"
+                break
+        return (f"frame {self.frame + 1}: particle {particle} ({body.name!r}, vertex {particle - body.first}; {named}) is not finite, "
+                f"{flawed.sum()} of {len(flawed)} in all; the state of frame {self.frame} is kept")
+
+    def _view(self, name: str) -> np.ndarray:
+        if name not in self._views:
+            self._views[name] = self.state.get(name)
+        return self._views[name]
+
+    def _assign(self, name: str, values: Any) -> None:
+        values = checks.array(name, values, 3)
+        if len(values) != self.model.particle_count:
+            raise InputError(f"{name}: expected {self.model.particle_count} rows, got {len(values)}")
+        self.state.set(name, slice(None), values)
+        self._views.clear()
+
+    def _some(self, name: str, particles: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
+        particles = checks.indices(name, np.atleast_1d(particles), self.model.particle_count, what="particle")
+        values = checks.array(f"positions of {name}", values, 3)
+        if len(particles) != len(values):
+            raise InputError(f"{len(particles)} {name} are named, but {len(values)} positions are given")
+        return particles, values
+
+
+def core_count() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

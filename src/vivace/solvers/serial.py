@@ -1,0 +1,35 @@
+"""Position Based Dynamics by plain Gauss-Seidel: one constraint after the other, in natural order, on one thread.
+
+The reference that paper 002 compares with (Müller et al. 2007). Slower, but natural order often converges better.
+"""
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..backends import Sweeps
+from ..model import Model
+from ..partition import Partition
+from ..plan import Plan, make_plan
+from .base import corrected, position_based_dynamics
+
+
+@dataclass(frozen=True)
+class SerialGaussSeidel:
+    """`corrected_ratios` makes stiffness ratios independent of the number of iterations (Müller et al. 2007)."""
+
+    corrected_ratios: bool = False
+
+    def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
+        def divide(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
+            return Partition(np.arange(len(vertices)), np.array([0, len(vertices)])), None
+
+        return make_plan(model, divide, lambda k: corrected(k, iterations) if self.corrected_ratios else k)
+
+    def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
+        groups = [sweeps.project_in_order(group) for group in range(len(sweeps.plan.groups))]
+        return position_based_dynamics(sweeps, groups, iterations, substeps)
+
+
+SOLVERS = {"serial": SerialGaussSeidel}

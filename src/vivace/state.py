@@ -1,0 +1,35 @@
+"""The state of a simulation in the layout of the backends: rows of four floats, filled up to whole blocks."""
+import numpy as np
+
+from .kernels.lanes import WIDTH
+from .plan import Plan
+
+
+def aligned(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
+    """Zeros that begin on a cache line."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start:start + size].view(dtype).reshape(shape)
+
+
+class State:
+    """positions: x, y, z, inverse mass; velocities: x, y, z, 0. Rows beyond the last particle are pinned at the origin."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        rows = -(-plan.model.particle_count // WIDTH) * WIDTH
+        self.positions, self.velocities = aligned((rows, 4)), aligned((rows, 4))
+        self.positions[:plan.model.particle_count, 3] = plan.model.inverse_masses[plan.order]
+        self.set("positions", slice(None), plan.model.positions)
+        self.set("velocities", slice(None), plan.model.velocities)
+
+    def get(self, name: str) -> np.ndarray:
+        """Positions or velocities in the user's order, a read-only copy (n, 3)."""
+        values = getattr(self, name)[self.plan.row_of, :3]
+        values.flags.writeable = False
+        return values
+
+    def set(self, name: str, particles: slice | np.ndarray, values: np.ndarray) -> None:
+        """Write positions or velocities of some particles, given in the user's order."""
+        getattr(self, name)[self.plan.row_of[particles], :3] = values
