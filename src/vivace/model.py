@@ -42,6 +42,7 @@ class Model:
     surfaces: tuple[Surface, ...]
     gravity: tuple[float, float, float]  # [m/s^2]
     triangles: np.ndarray       # (t, 3) int32, to look at
+    bodies: tuple[tuple[str, slice], ...]  # names and particles
 
     @property
     def particle_count(self) -> int:

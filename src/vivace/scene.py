@@ -185,7 +185,8 @@ class Scene:
                                        for column in ("vertices", "rest", "stiffness_ratio"))) for parts in kinds.values())
         positions = np.concatenate([body.positions for body in self.bodies])
         triangles = np.concatenate([body.mesh.triangles + np.int32(body.first) for body in self.bodies])
-        return Model(positions, np.zeros_like(positions), inverse, groups, tuple(self.surfaces), self.gravity, triangles)
+        return Model(positions, np.zeros_like(positions), inverse, groups, tuple(self.surfaces), self.gravity, triangles,
+                     tuple((body.name, body.rows) for body in self.bodies))
 
     def _new_name(self, name: str | None, kind: str) -> str:
         taken = {body.name for body in self.bodies}

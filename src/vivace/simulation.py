@@ -144,7 +144,7 @@ class Simulation:
     def _describe_flaw(self) -> str:
         flawed = ~(np.isfinite(self.positions).all(axis=1) & np.isfinite(self.velocities).all(axis=1))
         particle = int(np.argmax(flawed))
-        body = next(body for body in self.scene.bodies if body.rows.start <= particle < body.rows.stop)
+        body, rows = next((name, rows) for name, rows in self.model.bodies if particle < rows.stop)
         named = "no group"
         for group in self.model.groups:
             on_it = (group.vertices == particle).any(axis=1)
@@ -152,7 +152,7 @@ class Simulation:
             if not np.isfinite(values).all():
                 named = f"group {group.name!r}"
                 break
-        return (f"frame {self.frame + 1}: particle {particle} ({body.name!r}, vertex {particle - body.first}; {named}) is not finite, "
+        return (f"frame {self.frame + 1}: particle {particle} ({body!r}, vertex {particle - rows.start}; {named}) is not finite, "
                 f"{flawed.sum()} of {len(flawed)} in all; the state of frame {self.frame} is kept")
 
     def _view(self, name: str) -> np.ndarray:

@@ -57,5 +57,19 @@ class Cylinder:
         axis = np.array(self.axis) / np.linalg.norm(self.axis)
         return (*self.center, *axis, self.radius, self.length / 2)
 
+    def shape(self, reach: float) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices and triangles to draw: the tube, at most 2 * `reach` [m] long, and its two ends."""
+        axis = np.array(self.parameters()[3:6])
+        side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+        side /= np.linalg.norm(side)
+        count, half = 96, min(self.length / 2, reach)
+        angle = np.arange(count) * 2 * np.pi / count
+        ring = self.radius * (np.cos(angle)[:, None] * side + np.sin(angle)[:, None] * np.cross(axis, side))
+        # Rings are doubled, so that the edge between side and end stays sharp.
+        vertices = np.concatenate([ring - half * axis, ring + half * axis] * 2 + [[-half * axis, half * axis]]) + np.array(self.center)
+        i, j, middle = np.arange(count), (np.arange(count) + 1) % count, 4 * count + np.zeros(count, int)
+        triangles = [(i, j, j + count), (i, j + count, i + count), (j + 2 * count, i + 2 * count, middle), (i + 3 * count, j + 3 * count, middle + 1)]
+        return vertices, np.concatenate([np.stack(corners, axis=1) for corners in triangles])
+
 
 COLLIDERS = {"Cylinder": Cylinder}

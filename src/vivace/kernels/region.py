@@ -94,7 +94,7 @@ def run(table, schedule, stages, threads):
     region, ticks, clock, counter = _compiled_region(), *(np.zeros(n, np.int64) for n in (stages, 8, 8))
     # Not one thread more: an idle one must still be scheduled at the end.
     numba.set_num_threads(min(threads, most_threads()))
-    if threads <= most_threads() and _runs_threads_together():
+    if threads <= most_threads() and runs_threads_together():
         region(table, schedule, ticks, clock, counter, threads, threads)
     else:
         # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
@@ -104,7 +104,14 @@ def run(table, schedule, stages, threads):
 
 
 @cache
-def _runs_threads_together() -> bool:
+def runs_threads_together() -> bool:
+    """Whether the threads of a region may wait for each other."""
     nothing = np.zeros(8, np.int64)
     _compiled_region()(np.zeros(1, SWEEP), nothing[:0], nothing, nothing, nothing, 1, 1)  # starts the threads
     return numba.threading_layer() != "tbb"
+
+
+def threading_layer() -> str:
+    """What runs the threads: omp, workqueue or tbb."""
+    runs_threads_together()
+    return numba.threading_layer()

@@ -1,0 +1,34 @@
+"""Where results go."""
+import csv
+import io
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from ..io import write_text
+from ..simulation import core_count
+
+
+def processor() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        names = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        names = []
+    return names[0].strip() if names else platform.processor() or platform.machine()
+
+
+def machine_name() -> str:
+    """A folder's name for this kind of machine, such as `amd-epyc-2-cores`."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{processor()} {core_count()} cores".lower()).strip("-")
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    """All rows, with a column for every key."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, keys, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())

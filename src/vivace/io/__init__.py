@@ -1,0 +1,78 @@
+"""Writers, one file per kind of output. A file here with a dictionary WRITERS adds its endings.
+
+Every writer writes to a temporary name beside its target and renames at the end: a target is never half-written, and
+what was there stays there until then.
+"""
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..checks import choice
+from ..errors import InputError
+from ..model import Model
+from ..registry import declared
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where a picture is taken from, and of what [m]."""
+
+    eye: tuple[float, float, float]
+    target: tuple[float, float, float]
+
+
+class Writer(Protocol):
+    """Takes frames; `close` makes the file appear, also after fewer frames than planned."""
+
+    def write(self, positions: np.ndarray) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def writers() -> dict[str, Any]:
+    """Every writer class by the ending of its files."""
+    return declared(__name__, "WRITERS")
+
+
+def open_writers(paths: Iterable[Path], model: Model, dt: float, camera: Camera | None = None) -> list[Writer]:
+    """A writer for each path. All paths are tried before any work is done."""
+    paths = list(paths)
+    known = writers()
+    for path in paths:
+        choice("output format", path.suffix.lower() or path.name, known)
+        check_writable(path)
+    return [known[path.suffix.lower()](path, model, dt, camera) for path in paths]
+
+
+def check_writable(path: Path) -> None:
+    """An error that says why, if a file cannot be made at `path`."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {folder}")
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder")
+    trial = partial_name(path)
+    try:
+        trial.touch()
+        trial.unlink()
+    except OSError as problem:
+        raise InputError(f"cannot write {path}: {problem.strerror}") from problem
+
+
+def partial_name(path: Path) -> Path:
+    """The temporary name of a file in the making; it keeps the ending, which some libraries look at."""
+    return path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as a whole or not at all."""
+    try:
+        partial_name(path).write_text(text)
+        partial_name(path).replace(path)
+    except OSError as problem:
+        partial_name(path).unlink(missing_ok=True)
+        raise InputError(f"cannot write {path}: {problem.strerror}") from problem

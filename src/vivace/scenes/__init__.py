@@ -1,0 +1,107 @@
+"""Built-in scenes, one file each, in the same form as a user's scene file.
+
+A scene file defines `scene()`, and may define `SETTINGS`, `CAMERA`, `check(simulation)`; built-in ones have a NAME, take
+`scene(scale)` and have `PAPER`, the settings of the paper they come from.
+"""
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..checks import choice, number
+from ..errors import InputError
+from ..io import Camera
+from ..registry import modules_of
+from ..scene import Scene
+from ..simulation import Simulation
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a scene is run unless the user says otherwise."""
+
+    iterations: int = 8
+    substeps: int = 1
+    dt: float = 1 / 60       # [s] a frame
+    damping: float = 0.1     # [1/s]
+    frames: int = 300
+
+
+Statement = tuple[str, bool]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A scene with all that its file says of it."""
+
+    name: str
+    summary: str
+    make: Callable[[float], Scene]
+    settings: Settings = Settings()
+    paper: Settings | None = None
+    camera: Camera | None = None
+    check: Callable[[Simulation], Iterator[Statement]] | None = None
+
+
+def built_in() -> dict[str, Setup]:
+    """Every built-in scene by its name."""
+    return {module.NAME: _setup(module, module.NAME) for module in modules_of(__name__) if hasattr(module, "NAME")}
+
+
+def find(name: str) -> Setup:
+    """A built-in scene, or the one in a Python file."""
+    if name.endswith(".py"):
+        return _setup(_load(Path(name)), name)
+    return built_in()[choice("scene", name, built_in())]
+
+
+def _setup(module: ModuleType, name: str) -> Setup:
+    settings, camera = getattr(module, "SETTINGS", Settings()), getattr(module, "CAMERA", None)
+    if not isinstance(settings, Settings):
+        raise InputError(f"{name}: SETTINGS must be a vivace.Settings, got {type(settings).__name__}")
+    if not isinstance(camera, Camera | None):
+        raise InputError(f"{name}: CAMERA must be a vivace.Camera, got {type(camera).__name__}")
+    summary = (module.__doc__ or "").strip().split("\n")[0]
+    return Setup(name, summary, lambda scale: _make(module, name, scale), settings, getattr(module, "PAPER", None), camera, getattr(module, "check", None))
+
+
+def _make(module: Any, name: str, scale: float) -> Scene:
+    number("scale", scale, 0, open_below=True)
+    takes_scale = "scale" in inspect.signature(module.scene).parameters
+    if scale != 1 and not takes_scale:
+        raise InputError(f"{name}: scene() takes no scale, so --scale cannot be used with it")
+    try:
+        scene = module.scene(scale=scale) if takes_scale else module.scene()
+    except InputError:
+        raise
+    except Exception as problem:
+        raise InputError(f"{name}: scene() raised {_told(problem, name)}") from problem
+    if not isinstance(scene, Scene):
+        raise InputError(f"{name}: scene() returned {type(scene).__name__}, not a vivace.Scene")
+    return scene
+
+
+def _load(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InputError(f"there is no scene file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        raise InputError(f"{path} raised {_told(problem, str(path))}") from problem
+    if not callable(getattr(module, "scene", None)):
+        raise InputError(f"{path} defines no function scene()")
+    return module
+
+
+def _told(problem: Exception, file: str) -> str:
+    """What went wrong and in which line of the user's file."""
+    lines = [frame.lineno for frame in inspect.getinnerframes(problem.__traceback__)
+             if Path(frame.filename).name == Path(file).name] if problem.__traceback__ else []
+    line = lines[-1] if lines else getattr(problem, "lineno", None)
+    return f"{type(problem).__name__}{f' in line {line}' if line else ''}: {problem}"

@@ -1,0 +1,89 @@
+"""Small scenes and measures that several tests share."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import vivace as vv
+from vivace import backends, solvers
+from vivace.model import ConstraintGroup, Model, measure
+from vivace.state import State
+
+SOURCE = Path(vv.__file__).parents[1]
+WEIGHTLESS = (0.0, 0.0, 0.0)
+
+# At least one of each kind: test_colliders.py asks for it.
+COLLIDERS = {
+    "Plane": [vv.Plane(), vv.Plane((0.1, -0.2, 0.3), (1.0, 2.0, -0.5))],
+    "Sphere": [vv.Sphere(0.3), vv.Sphere(0.5, (0.1, 0.2, -0.3))],
+    "Cylinder": [vv.Cylinder(0.3), vv.Cylinder(0.4, (0.1, 0.0, 0.2), (1.0, 1.0, 0.5)), vv.Cylinder(0.4, axis=(0.0, 2.0, 0.0), length=0.5)],
+}
+
+
+def random_rotation(generator):
+    """Any rotation, as a matrix."""
+    rotation, _ = np.linalg.qr(generator.normal(size=(3, 3)))
+    return rotation * np.linalg.det(rotation)
+
+
+def noise(mesh, share, seed=0):
+    """Random displacements, `share` of the shortest edge in size."""
+    ends = mesh.vertices[mesh.edges]
+    shortest = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).min()
+    return np.random.default_rng(seed).normal(size=mesh.vertices.shape) * share * shortest
+
+
+def strain(positions, mesh):
+    """Relative change of length of each edge."""
+    now, rest = (np.linalg.norm(points[mesh.edges[:, 0]] - points[mesh.edges[:, 1]], axis=1) for points in (positions, mesh.vertices))
+    return now / rest - 1
+
+
+def violations(model, positions):
+    """C of every constraint in float64, by the name of its group."""
+    return {group.name: measure(group.constraint, positions[group.vertices], group.rest.astype(float)) for group in model.groups}
+
+
+def momentum(scene, simulation):
+    """[kg m/s]"""
+    return np.concatenate([body.masses for body in scene.bodies]) @ simulation.velocities.astype(float)
+
+
+def advance(scene, frames, **settings):
+    """A simulation of the scene after some frames."""
+    simulation = vv.Simulation(scene, **settings)
+    for _ in simulation.run(frames):
+        pass
+    return simulation
+
+
+def bare_model(constraint, points, rest, inverse_masses, surfaces=()):
+    """A model of constraints that share no particle, past the checks of a scene; `points` is (m, arity, 3)."""
+    points = np.asarray(points, np.float32)
+    count, arity, _ = points.shape
+    positions = points.reshape(-1, 3)
+    vertices = np.arange(count * arity, dtype=np.int32).reshape(count, arity)
+    group = ConstraintGroup("bare", constraint, vertices, np.asarray(rest, np.float32), np.ones(count, np.float32))
+    inverse_masses = np.broadcast_to(inverse_masses, (len(positions),)).astype(np.float32)
+    return Model(positions=positions, velocities=np.zeros_like(positions), inverse_masses=inverse_masses, groups=(group,), surfaces=tuple(surfaces),
+                 gravity=WEIGHTLESS, triangles=np.zeros((0, 3), np.int32), bodies=(("bare", slice(0, len(positions))),))
+
+
+def relaxed(model, backend, iterations=1, solver="gauss-seidel", threads=1):
+    """Positions (n, 3) after some iterations of one step without gravity, and what the run left behind."""
+    solver = solvers.find(solver)
+    plan = solver.prepare(model, iterations, 0)
+    state = State(plan)
+    sweeps = backends.load(backend, plan, state, threads)
+    outcome = sweeps.run(sweeps.prepare(solver.schedule(sweeps, iterations, 1)), 1.0, 0.0, WEIGHTLESS)
+    return state.get("positions"), outcome
+
+
+def fresh_python(code, *arguments, source=SOURCE, **environment):
+    """What a new Python process prints that imports vivace from `source`."""
+    run = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", code, *map(str, arguments)], text=True, capture_output=True,
+                         env={**os.environ, "PYTHONPATH": str(source), **environment})
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
