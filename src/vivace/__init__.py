@@ -1,4 +1,5 @@
 """Vivace: real-time soft bodies (cloth, noodles, solids) by parallel Gauss-Seidel over graph colors."""
+
 from .collision.cylinder import Cylinder
 from .collision.plane import Plane
 from .collision.sphere import Sphere
@@ -14,5 +15,23 @@ from .solvers.gauss_seidel import ColoredGaussSeidel
 from .solvers.serial import SerialGaussSeidel
 
 __version__ = "0.1.0"
-__all__ = ["Body", "Camera", "Coloring", "ColoredGaussSeidel", "Cylinder", "Graph", "InputError", "Mesh", "Plane", "Ratios", "Report", "Scene",
-           "SerialGaussSeidel", "Settings", "Simulation", "SimulationError", "Sphere", "color"]
+__all__ = [
+    "Body",
+    "Camera",
+    "Coloring",
+    "ColoredGaussSeidel",
+    "Cylinder",
+    "Graph",
+    "InputError",
+    "Mesh",
+    "Plane",
+    "Ratios",
+    "Report",
+    "Scene",
+    "SerialGaussSeidel",
+    "Settings",
+    "Simulation",
+    "SimulationError",
+    "Sphere",
+    "color",
+]

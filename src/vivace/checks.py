@@ -1,4 +1,5 @@
 """Checks at the public border: each names the bad argument and its first offender. Inside, data is trusted."""
+
 import difflib
 import math
 from collections.abc import Iterable
@@ -39,7 +40,9 @@ def indices(name: str, values: Any, limit: int, columns: int | None = None, what
     bad = (result < 0) | (result >= limit)
     if bad.any():
         first = np.argwhere(bad)[0]
-        raise InputError(f"{name}: row {first[0]} names {what} {result[tuple(first)]}, but there are {limit} (0 to {limit - 1})")
+        raise InputError(
+            f"{name}: row {first[0]} names {what} {result[tuple(first)]}, but there are {limit} (0 to {limit - 1})"
+        )
     return np.ascontiguousarray(result, np.int32)
 
 
@@ -50,7 +53,11 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
     except (TypeError, ValueError) as problem:
         raise InputError(f"{name}: expected a number, got {value!r}") from problem
     if not math.isfinite(result) or result < least or result > most or (open_below and result == least):
-        bounds = f"{'above' if open_below else 'at least'} {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+        bounds = (
+            f"{'above' if open_below else 'at least'} {least:g}"
+            if most == math.inf
+            else f"between {least:g} and {most:g}"
+        )
         raise InputError(f"{name} is {value!r}; it must be {'finite' if least == -math.inf else bounds}")
     return result
 

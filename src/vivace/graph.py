@@ -3,6 +3,7 @@
 A hub joins all its nodes with each other. An ordinary edge is a hub of two nodes; a particle is a hub of all the
 constraints on it. So the graph of a million constraints is its incidence lists, and its cliques are never written out.
 """
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,10 +20,10 @@ from .kernels.compile import compiled
 class Graph:
     """Compressed incidence lists: node i has the hubs `hubs[hub_offsets[i]:hub_offsets[i + 1]]`, and back again."""
 
-    hub_offsets: np.ndarray   # (nodes + 1,) int64
-    hubs: np.ndarray          # int32
+    hub_offsets: np.ndarray  # (nodes + 1,) int64
+    hubs: np.ndarray  # int32
     node_offsets: np.ndarray  # (hubs + 1,) int64
-    nodes: np.ndarray         # int32
+    nodes: np.ndarray  # int32
 
     @classmethod
     def from_edges(cls, node_count: int, edges: Any) -> "Graph":
@@ -37,9 +38,12 @@ class Graph:
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> "Graph":
-        """The graph of a square sparse matrix: rows i and j are joined if entry (i, j) or (j, i) is stored and not zero."""
+        """The graph of a square sparse matrix: i and j are joined where entry (i, j) or (j, i) is not zero."""
         if getattr(matrix, "ndim", 0) != 2 or matrix.shape[0] != matrix.shape[1] or not hasattr(matrix, "tocoo"):
-            raise InputError(f"matrix: expected a square scipy.sparse matrix, got {type(matrix).__name__} of shape {getattr(matrix, 'shape', None)}")
+            raise InputError(
+                f"matrix: expected a square scipy.sparse matrix, got {type(matrix).__name__} "
+                f"of shape {getattr(matrix, 'shape', None)}"
+            )
         entries = matrix.tocoo()
         off_diagonal = (entries.row != entries.col) & (entries.data != 0)
         return cls.from_edges(matrix.shape[0], np.column_stack([entries.row, entries.col])[off_diagonal])
@@ -66,10 +70,13 @@ class Graph:
 
     def neighbors(self, node: int) -> np.ndarray:
         """The nodes that share a hub with `node`, ascending."""
-        joined = [self.nodes[self.node_offsets[h]:self.node_offsets[h + 1]] for h in self.hubs[self.hub_offsets[node]:self.hub_offsets[node + 1]]]
+        joined = [
+            self.nodes[self.node_offsets[h] : self.node_offsets[h + 1]]
+            for h in self.hubs[self.hub_offsets[node] : self.hub_offsets[node + 1]]
+        ]
         return np.setdiff1d(np.concatenate(joined), [node]) if joined else np.zeros(0, np.int32)
 
-    @cached_property
+    @property
     def degrees(self) -> np.ndarray:
         """How many neighbors each node has. Costs the sum of squared hub sizes, as coloring does."""
         return _degrees(self.hub_offsets, self.hubs, self.node_offsets, self.nodes)
@@ -105,7 +112,7 @@ def _group_by(keys: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndar
 
 
 @compiled
-def _degrees(hub_offsets, hubs, node_offsets, nodes):
+def _degrees(hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     count = len(hub_offsets) - 1
     degrees, seen = np.zeros(count, np.int32), np.full(count, -1, np.int32)
     for node in range(count):

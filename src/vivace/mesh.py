@@ -1,4 +1,5 @@
 """Meshes: vertices, triangles and tetrahedra, the makers of simple ones, and their topology."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,12 +39,16 @@ class Mesh:
             doubled = (in_order[:, 1:] == in_order[:, :-1]).any(axis=1)
             if doubled.any():
                 first = int(np.argmax(doubled))
-                raise InputError(f"mesh {name}s: {name} {first} names a vertex twice ({', '.join(map(str, corners[first]))})")
+                raise InputError(
+                    f"mesh {name}s: {name} {first} names a vertex twice ({', '.join(map(str, corners[first]))})"
+                )
             _, first_of, counts = np.unique(in_order, axis=0, return_index=True, return_counts=True)
             if (counts > 1).any():
                 first = int(first_of[np.argmax(counts > 1)])
-                raise InputError(f"mesh {name}s: {name} {first} is there {counts[np.argmax(counts > 1)]} times "
-                                 f"(vertices {', '.join(map(str, corners[first]))})")
+                raise InputError(
+                    f"mesh {name}s: {name} {first} is there {counts[np.argmax(counts > 1)]} times "
+                    f"(vertices {', '.join(map(str, corners[first]))})"
+                )
         if len(tets) and not len(triangles):
             triangles = _surface(tets)
         for name, value in (("vertices", vertices), ("triangles", triangles), ("tets", tets)):
@@ -53,14 +58,18 @@ class Mesh:
 
     @classmethod
     def grid(cls, columns: int, rows: int, size: Sequence[float] = (1.0, 1.0), diagonals: str = "alternate") -> "Mesh":
-        """A flat sheet of columns x rows vertices in the xz plane, centered at the origin, vertex = row * columns + column.
+        """A flat sheet of columns x rows vertices in the xz plane, centered at the origin.
+
+        Vertex = row * columns + column.
 
         `diagonals`: "alternate" has no preferred direction (valences 4 and 8), "same" has (valence 6).
         """
         columns, rows = checks.whole("columns", columns, 2), checks.whole("rows", rows, 2)
         checks.choice("diagonals", diagonals, ("alternate", "same"))
         width, depth = _sizes("size", size, 2)
-        z, x = np.meshgrid(np.linspace(-depth / 2, depth / 2, rows), np.linspace(-width / 2, width / 2, columns), indexing="ij")
+        z, x = np.meshgrid(
+            np.linspace(-depth / 2, depth / 2, rows), np.linspace(-width / 2, width / 2, columns), indexing="ij"
+        )
         ids = np.arange(rows * columns).reshape(rows, columns)
         a, b, c, d = ids[:-1, :-1], ids[:-1, 1:], ids[1:, :-1], ids[1:, 1:]
         crossed = (np.add.outer(np.arange(rows - 1), np.arange(columns - 1)) % 2 == 1) & (diagonals == "alternate")
@@ -79,10 +88,17 @@ class Mesh:
         """A solid box of cells[0] x cells[1] x cells[2] cells of six tets each, centered at the origin."""
         nx, ny, nz = (checks.whole("cells", n, 1) for n in cells)
         ids = np.arange((nx + 1) * (ny + 1) * (nz + 1)).reshape(nx + 1, ny + 1, nz + 1)
-        points = np.stack(np.meshgrid(*(np.linspace(-s / 2, s / 2, n + 1) for s, n in zip(_sizes("size", size, 3), (nx, ny, nz))),
-                                      indexing="ij"), -1).reshape(-1, 3)
+        points = np.stack(
+            np.meshgrid(
+                *(np.linspace(-s / 2, s / 2, n + 1) for s, n in zip(_sizes("size", size, 3), (nx, ny, nz))),
+                indexing="ij",
+            ),
+            -1,
+        ).reshape(-1, 3)
         cell = np.stack(np.meshgrid(*(np.arange(n) for n in (nx, ny, nz)), indexing="ij"), -1).reshape(-1, 3)
-        tets = np.concatenate([np.stack([ids[tuple((cell + corner).T)] for corner in path], 1) for path in _kuhn_paths()])
+        tets = np.concatenate(
+            [np.stack([ids[tuple((cell + corner).T)] for corner in path], 1) for path in _kuhn_paths()]
+        )
         return cls(points, tets=_right_side_out(points, tets[np.lexsort((tets[:, 0],))]))
 
     @classmethod
@@ -96,7 +112,8 @@ class Mesh:
         small = small[((small[..., 0] >= small[..., 1]) & (small[..., 1] >= small[..., 2])).all(1)]
         place = {tuple(p): i for i, p in enumerate(steps)}
         local = np.array([[place[tuple(p)] for p in tet] for tet in small])
-        points, tets = [], []
+        points: list[np.ndarray] = []
+        tets: list[np.ndarray] = []
         for face in np.sort(faces, axis=1):
             first, second, third = corners[face]
             # Layer a of the pyramid over a face lies on the sphere of radius a / layers.
@@ -104,36 +121,54 @@ class Mesh:
             length = np.linalg.norm(spoke, axis=1, keepdims=True)
             points.append(spoke / np.where(length > 0, length, 1) * steps[:, :1] * radius / layers)
             tets.append(local + len(tets) * len(steps))
-        keys, first, back = np.unique(np.round(np.concatenate(points) / radius, 6) + 0.0, axis=0, return_index=True, return_inverse=True)
+        keys, first, back = np.unique(
+            np.round(np.concatenate(points) / radius, 6) + 0.0, axis=0, return_index=True, return_inverse=True
+        )
         merged = np.concatenate(points)[first]
         return cls(merged, tets=_right_side_out(merged, back.ravel()[np.concatenate(tets)]))
 
     @classmethod
     def torus(cls, radius: float = 1.0, thickness: float = 0.4, around: int = 46, rings: int = 2) -> "Mesh":
-        """A solid ring around the y axis: a disc of `rings` rings of triangles, carried `around` times, three tets a prism.
+        """A solid ring around the y axis: a disc of triangles, carried around in steps, three tets a prism.
 
+        `around` steps, `rings` rings of triangles in the disc.
         `radius` [m] runs to the middle of the tube, `thickness` [m] is the tube's radius.
         """
         around, rings = checks.whole("around", around, 3), checks.whole("rings", rings, 1)
-        radius, thickness = checks.number("radius", radius, 0, open_below=True), checks.number("thickness", thickness, 0, open_below=True)
+        radius, thickness = (
+            checks.number("radius", radius, 0, open_below=True),
+            checks.number("thickness", thickness, 0, open_below=True),
+        )
         if thickness >= radius:
-            raise InputError(f"thickness is {thickness:g}; it must be below the radius, {radius:g}, or the tube meets itself")
+            raise InputError(
+                f"thickness is {thickness:g}; it must be below the radius, {radius:g}, or the tube meets itself"
+            )
         disc, triangles = _disc(rings)
         angle = np.arange(around)[:, None] * 2 * np.pi / around
         out = radius + thickness * disc[:, 0]
-        points = np.stack([np.cos(angle) * out, np.broadcast_to(thickness * disc[:, 1], (around, len(disc))), np.sin(angle) * out], -1)
+        points = np.stack(
+            [np.cos(angle) * out, np.broadcast_to(thickness * disc[:, 1], (around, len(disc))), np.sin(angle) * out], -1
+        )
         a, b, c = np.sort(triangles, axis=1).T
         here, there = np.arange(around)[:, None] * len(disc), (np.arange(around)[:, None] + 1) % around * len(disc)
         # Corners in the order of their numbers: two prisms that share a side cut it along the same diagonal.
-        tets = np.stack([np.stack([a + here, b + here, c + here, c + there], -1), np.stack([a + here, b + here, b + there, c + there], -1),
-                         np.stack([a + here, a + there, b + there, c + there], -1)], axis=2).reshape(-1, 4)
+        tets = np.stack(
+            [
+                np.stack([a + here, b + here, c + here, c + there], -1),
+                np.stack([a + here, b + here, b + there, c + there], -1),
+                np.stack([a + here, a + there, b + there, c + there], -1),
+            ],
+            axis=2,
+        ).reshape(-1, 4)
         points = points.reshape(-1, 3)
         return cls(points, tets=_right_side_out(points, tets))
 
     @cached_property
     def edges(self) -> np.ndarray:
         """Every edge once, (m, 2), of triangles and tets."""
-        sides = [self.triangles[:, list(side)] for side in TRIANGLE_EDGES] + [self.tets[:, list(side)] for side in TET_EDGES]
+        sides = [self.triangles[:, list(side)] for side in TRIANGLE_EDGES] + [
+            self.tets[:, list(side)] for side in TET_EDGES
+        ]
         return np.unique(np.sort(np.concatenate(sides), axis=1), axis=0).astype(np.int32)
 
     @cached_property
@@ -169,12 +204,14 @@ class Mesh:
 
     def moved(self, offset: Any = (0.0, 0.0, 0.0), scale: float = 1.0) -> "Mesh":
         """The mesh scaled about the origin, then moved by `offset` [m]."""
-        vertices = self.vertices * np.float32(checks.number("scale", scale, 0, open_below=True)) + np.array(checks.vector("offset", offset))
+        vertices = self.vertices * np.float32(checks.number("scale", scale, 0, open_below=True)) + np.array(
+            checks.vector("offset", offset)
+        )
         return Mesh(vertices, self.triangles, self.tets)
 
     @cached_property
     def _sides(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sides of all triangles, sorted: vertices in ascending order, opposite vertex, whether the winding was ascending."""
+        """Sides of all triangles, sorted: their vertices ascending, opposite vertex, whether they ascended before."""
         sides = np.concatenate([self.triangles[:, list(side)] for side in TRIANGLE_EDGES])
         wings = np.concatenate([self.triangles[:, 2], self.triangles[:, 0], self.triangles[:, 1]])
         ascending = np.sort(sides, axis=1)
@@ -214,11 +251,13 @@ def _kuhn_paths() -> list[list[tuple[int, int, int]]]:
 
 
 def _icosahedron() -> tuple[np.ndarray, np.ndarray]:
-    golden = (1 + 5 ** 0.5) / 2
+    golden = (1 + 5**0.5) / 2
     corners = np.array([p for a in (-1, 1) for b in (-golden, golden) for p in ((0, a, b), (a, b, 0), (b, 0, a))])
     corners /= np.linalg.norm(corners[0])
     near = np.linalg.norm(corners[:, None] - corners, axis=2) < 1.1
-    faces = [(i, j, k) for i in range(12) for j in range(i) for k in range(j) if near[i, j] and near[j, k] and near[i, k]]
+    faces = [
+        (i, j, k) for i in range(12) for j in range(i) for k in range(j) if near[i, j] and near[j, k] and near[i, k]
+    ]
     return corners, np.array(faces)
 
 

@@ -1,4 +1,5 @@
 """What a scene becomes: particles, groups of constraints, colliders. Frozen; solvers read it."""
+
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -14,8 +15,8 @@ class ConstraintGroup:
 
     name: str
     constraint: Constraint
-    vertices: np.ndarray         # (m, arity) int32
-    rest: np.ndarray             # (m,) or (m, REST_VALUES) float32, in the units of the constraint
+    vertices: np.ndarray  # (m, arity) int32
+    rest: np.ndarray  # (m,) or (m, REST_VALUES) float32, in the units of the constraint
     stiffness_ratio: np.ndarray  # (m,) float32 in 0..1; depends on iterations and dt
 
     def __len__(self) -> int:
@@ -28,20 +29,20 @@ class Surface:
 
     collider: Any
     friction: float  # Coulomb's coefficient
-    margin: float    # [m] particles are kept this far from it
+    margin: float  # [m] particles are kept this far from it
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """Particles in the user's order."""
 
-    positions: np.ndarray       # (n, 3) float32 [m], where they start
-    velocities: np.ndarray      # (n, 3) float32 [m/s]
+    positions: np.ndarray  # (n, 3) float32 [m], where they start
+    velocities: np.ndarray  # (n, 3) float32 [m/s]
     inverse_masses: np.ndarray  # (n,) float32 [1/kg]; 0 is pinned
     groups: tuple[ConstraintGroup, ...]
     surfaces: tuple[Surface, ...]
     gravity: tuple[float, float, float]  # [m/s^2]
-    triangles: np.ndarray       # (t, 3) int32, to look at
+    triangles: np.ndarray  # (t, 3) int32, to look at
     bodies: tuple[tuple[str, slice], ...]  # names and particles
 
     @property

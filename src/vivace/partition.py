@@ -1,4 +1,5 @@
 """The order in which a solver visits things: batches whose members share no particle."""
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from .coloring import Coloring
 class Partition:
     """`order[offsets[i]:offsets[i + 1]]` are the members of batch i."""
 
-    order: np.ndarray    # (m,) int64
+    order: np.ndarray  # (m,) int64
     offsets: np.ndarray  # (batches + 1,) int64
 
     @classmethod

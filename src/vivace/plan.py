@@ -1,4 +1,5 @@
 """Plans: a model made ready for sweeping, with its particles reordered and its constraints in batches."""
+
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,8 +18,8 @@ class PlannedGroup:
 
     group: ConstraintGroup
     partition: Partition
-    coloring: Coloring | None    # None where the order is the natural one
-    vertices: np.ndarray         # (m, arity) int32, rows
+    coloring: Coloring | None  # None where the order is the natural one
+    vertices: np.ndarray  # (m, arity) int32, rows
     rest: np.ndarray
     stiffness_ratio: np.ndarray
 
@@ -32,7 +33,7 @@ class Plan:
     """Row i of a backend's arrays is the user's particle `order[i]`; particle j is in row `row_of[j]`."""
 
     model: Model
-    order: np.ndarray   # (n,) int64
+    order: np.ndarray  # (n,) int64
     row_of: np.ndarray  # (n,) int64
     groups: tuple[PlannedGroup, ...]
 
@@ -50,7 +51,16 @@ def make_plan(model: Model, divide: Divide, ratio: Callable[[np.ndarray], np.nda
         vertices = row_of[group.vertices].astype(np.int32)
         partition, coloring = divide(vertices, model.particle_count)
         kept = partition.order
-        groups.append(PlannedGroup(group, partition, coloring, np.ascontiguousarray(vertices[kept]), group.rest[kept], ratio(group.stiffness_ratio[kept])))
+        groups.append(
+            PlannedGroup(
+                group,
+                partition,
+                coloring,
+                np.ascontiguousarray(vertices[kept]),
+                group.rest[kept],
+                ratio(group.stiffness_ratio[kept]),
+            )
+        )
     return Plan(model, order, row_of, tuple(groups))
 
 
@@ -61,5 +71,8 @@ def near_in_memory(model: Model) -> np.ndarray:
         return np.arange(model.particle_count)
     one, other = np.concatenate(pairs).T
     count = model.particle_count
-    joined = coo_array((np.ones(2 * len(one), np.int8), (np.concatenate([one, other]), np.concatenate([other, one]))), shape=(count, count))
+    joined = coo_array(
+        (np.ones(2 * len(one), np.int8), (np.concatenate([one, other]), np.concatenate([other, one]))),
+        shape=(count, count),
+    )
     return reverse_cuthill_mckee(joined.tocsr(), symmetric_mode=True).astype(np.int64)

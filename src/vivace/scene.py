@@ -1,4 +1,5 @@
 """Scenes: bodies made of meshes and materials, pins and colliders. `build()` turns one into a Model."""
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -41,9 +42,9 @@ class Body:
 
     def __init__(self, scene: "Scene", name: str, mesh: Mesh, first: int, masses: np.ndarray):
         self.name, self.mesh, self.first = name, mesh, first
-        self.masses = masses                      # (n,) [kg]
+        self.masses = masses  # (n,) [kg]
         self.pinned = np.zeros(len(mesh.vertices), bool)
-        self.positions = mesh.vertices.copy()     # where it starts
+        self.positions = mesh.vertices.copy()  # where it starts
         self._scene = scene
 
     def __len__(self) -> int:
@@ -69,7 +70,9 @@ class Body:
         rows = checks.indices(f"rows of {self.name!r}", _rows(rows, len(self)), len(self))
         positions = checks.array(f"positions of {self.name!r}", positions, 3)
         if len(positions) != len(rows):
-            raise InputError(f"positions of {self.name!r}: {len(rows)} rows are named, but {len(positions)} positions are given")
+            raise InputError(
+                f"positions of {self.name!r}: {len(rows)} rows are named, but {len(positions)} positions are given"
+            )
         simulation = self._running()
         if simulation is None:
             self.positions[rows] = positions
@@ -80,14 +83,18 @@ class Body:
         """Let pinned vertices travel to `targets` (k, 3) [m] during the next step, evenly over its substeps."""
         simulation = self._running()
         if simulation is None:
-            raise InputError(f"{self.name!r}: pins move while a simulation runs; use set_positions to change where they start")
+            raise InputError(
+                f"{self.name!r}: pins move while a simulation runs; use set_positions to change where they start"
+            )
         rows = checks.indices(f"pins of {self.name!r}", np.atleast_1d(vertices), len(self))
         simulation.move_pins(rows + self.first, targets)
 
     def _running(self) -> "Simulation | None":
         running = [simulation for simulation in (link() for link in self._scene.simulations) if simulation is not None]
         if len(running) > 1:
-            raise InputError(f"{self.name!r} runs in {len(running)} simulations; say which: simulation.set_positions(rows, positions)")
+            raise InputError(
+                f"{self.name!r} runs in {len(running)} simulations; say which: simulation.set_positions(...)"
+            )
         return running[0] if running else None
 
 
@@ -132,8 +139,11 @@ class Scene:
         if flat.any():
             first = int(np.argmax(flat))
             kind = "inverted" if mesh.volumes[first] < 0 else "flat"
-            raise InputError(f"volume group {name!r}: {checks.count(flat.sum(), 'tet')} inverted or flat (first: tet {first}, {kind}, "
-                             f"vertices {_list(mesh.tets[first])}, volume {mesh.volumes[first]:.3g} m^3)")
+            raise InputError(
+                f"volume group {name!r}: {checks.count(flat.sum(), 'tet')} inverted or flat "
+                f"(first: tet {first}, {kind}, "
+                f"vertices {_list(mesh.tets[first])}, volume {mesh.volumes[first]:.3g} m^3)"
+            )
         _check_edges(name, mesh, mesh.edges)
         body = self._add_body(name, mesh, mesh.tets, mesh.volumes * density, "tet")
         self._add_stretch(body, mesh.edges, material.stretch)
@@ -142,7 +152,9 @@ class Scene:
         self._add_bend(body, material.bend)
         return body
 
-    def add_constraints(self, body: Body, constraint: str | Constraint, vertices: Any, rest: Any = None, stiffness_ratio: Any = 1.0) -> None:
+    def add_constraints(
+        self, body: Body, constraint: str | Constraint, vertices: Any, rest: Any = None, stiffness_ratio: Any = 1.0
+    ) -> None:
         """Constraints of any kind on a body's vertices (m, arity).
 
         `constraint` is a built-in name or anything with ARITY and value_gradient (docs/extending.md).
@@ -158,19 +170,35 @@ class Scene:
         columns = getattr(kind, "REST_VALUES", 1)
         if rest is None and columns != 1:
             raise InputError(f"{label}: rest must be given, (m, {columns})")
-        rest = measure(kind, body.mesh.vertices[vertices]) if rest is None else np.broadcast_to(rest, (len(vertices),) if columns == 1 else (len(vertices), columns))
+        rest = (
+            measure(kind, body.mesh.vertices[vertices])
+            if rest is None
+            else np.broadcast_to(rest, (len(vertices),) if columns == 1 else (len(vertices), columns))
+        )
         ratio = np.broadcast_to(np.asarray(stiffness_ratio, np.float64), (len(vertices),))
         if not ((ratio >= 0) & (ratio <= 1)).all():
             first = int(np.argmin((ratio >= 0) & (ratio <= 1)))
             raise InputError(f"{label}: stiffness_ratio {ratio[first]} of constraint {first} is not between 0 and 1")
-        group = ConstraintGroup(name, kind, vertices + np.int32(body.first), checks.array(f"{label} rest", rest, None if columns == 1 else columns), ratio.astype(np.float32))
+        group = ConstraintGroup(
+            name,
+            kind,
+            vertices + np.int32(body.first),
+            checks.array(f"{label} rest", rest, None if columns == 1 else columns),
+            ratio.astype(np.float32),
+        )
         self._groups.append(group)
 
     def add_collider(self, collider: Any, friction: float = 0.3, margin: float = 0.0) -> None:
         """Something solid (Plane, Sphere, Cylinder); particles are kept `margin` [m] outside, with Coulomb friction."""
-        if not callable(getattr(collider, "distance_normal", None)) or not callable(getattr(collider, "parameters", None)):
-            raise InputError(f"collider {collider!r}: expected Plane, Sphere, Cylinder or a class with parameters() and distance_normal")
-        self.surfaces.append(Surface(collider, checks.number("friction", friction, 0), checks.number("margin", margin, 0)))
+        if not callable(getattr(collider, "distance_normal", None)) or not callable(
+            getattr(collider, "parameters", None)
+        ):
+            raise InputError(
+                f"collider {collider!r}: expected Plane, Sphere, Cylinder, or parameters() and distance_normal()"
+            )
+        self.surfaces.append(
+            Surface(collider, checks.number("friction", friction, 0), checks.number("margin", margin, 0))
+        )
 
     def build(self) -> Model:
         """The frozen model: constraints of one kind, of all bodies, become one group."""
@@ -181,12 +209,29 @@ class Scene:
         for group in self._groups:
             if len(group):
                 kinds.setdefault((group.name, id(group.constraint)), []).append(group)
-        groups = tuple(ConstraintGroup(parts[0].name, parts[0].constraint, *(np.concatenate([getattr(part, column) for part in parts])
-                                       for column in ("vertices", "rest", "stiffness_ratio"))) for parts in kinds.values())
+        groups = tuple(
+            ConstraintGroup(
+                parts[0].name,
+                parts[0].constraint,
+                *(
+                    np.concatenate([getattr(part, column) for part in parts])
+                    for column in ("vertices", "rest", "stiffness_ratio")
+                ),
+            )
+            for parts in kinds.values()
+        )
         positions = np.concatenate([body.positions for body in self.bodies])
         triangles = np.concatenate([body.mesh.triangles + np.int32(body.first) for body in self.bodies])
-        return Model(positions, np.zeros_like(positions), inverse, groups, tuple(self.surfaces), self.gravity, triangles,
-                     tuple((body.name, body.rows) for body in self.bodies))
+        return Model(
+            positions,
+            np.zeros_like(positions),
+            inverse,
+            groups,
+            tuple(self.surfaces),
+            self.gravity,
+            triangles,
+            tuple((body.name, body.rows) for body in self.bodies),
+        )
 
     def _new_name(self, name: str | None, kind: str) -> str:
         taken = {body.name for body in self.bodies}
@@ -209,7 +254,10 @@ class Scene:
         lumped = np.bincount(elements.ravel(), weights=shares, minlength=len(mesh.vertices))
         loose = lumped <= 0
         if loose.any():
-            raise InputError(f"{name!r}: {checks.count(loose.sum(), 'vertex', 'vertices')} without mass, in no {noun} that has a size (first: vertex {int(np.argmax(loose))})")
+            raise InputError(
+                f"{name!r}: {checks.count(loose.sum(), 'vertex', 'vertices')} without mass, in no {noun} with a size "
+                f"(first: vertex {int(np.argmax(loose))})"
+            )
         body = Body(self, name, mesh, self.particle_count, lumped)
         self.bodies.append(body)
         return body
@@ -229,7 +277,10 @@ def _check_edges(name: str, mesh: Mesh, edges: np.ndarray) -> None:
     short = lengths <= SMALLEST_LENGTH * np.ptp(points, axis=0).max()
     if short.any():
         first, noun = int(np.argmax(short)), "edge has" if short.sum() == 1 else "edges have"
-        raise InputError(f"stretch group {name!r}: {short.sum()} {noun} zero length (first: edge {first}, vertices {_list(edges[first])})")
+        raise InputError(
+            f"stretch group {name!r}: {short.sum()} {noun} zero length "
+            f"(first: edge {first}, vertices {edges[first, 0]} and {edges[first, 1]})"
+        )
 
 
 def _rows(rows: Any, count: int) -> np.ndarray:

@@ -1,4 +1,5 @@
 """A scene in motion."""
+
 import os
 import time
 from collections.abc import Iterator
@@ -12,21 +13,24 @@ from . import backends, checks, solvers
 from .backends import Residual
 from .errors import InputError, SimulationError
 from .model import measure
+from .plan import Plan
 from .scene import Scene
 from .solvers.base import Solver
 from .state import State
+
+SMALLEST_SHARE = 64  # constraints of a batch for each thread
 
 
 @dataclass(frozen=True)
 class Report:
     """What a step did."""
 
-    frame: int                       # 1 after the first step
+    frame: int  # 1 after the first step
     iterations: int
     substeps: int
-    residual: dict[str, Residual]    # RMS and largest |C| of each group at the end of the step, in its unit
-    milliseconds: dict[str, float]   # of each stage, and "total"
-    colors: dict[str, int]           # of each group; 1 where the order is serial
+    residual: dict[str, Residual]  # RMS and largest |C| of each group at the end of the step, in its unit
+    milliseconds: dict[str, float]  # of each stage, and "total"
+    colors: dict[str, int]  # of each group; 1 where the order is serial
     threads: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -38,8 +42,8 @@ class Report:
 class Control:
     """What the user does while it runs."""
 
-    gravity: tuple[float, float, float]                                 # [m/s^2]
-    pin_targets: dict[int, np.ndarray] = field(default_factory=dict)    # where pinned particles go in the next step [m]
+    gravity: tuple[float, float, float]  # [m/s^2]
+    pin_targets: dict[int, np.ndarray] = field(default_factory=dict)  # where pinned particles go in the next step [m]
 
 
 class Simulation:
@@ -47,27 +51,45 @@ class Simulation:
 
     dt: seconds a frame; each step is one frame, of `substeps` equal parts with `iterations` each.
     damping [1/s]: velocities lose a share of exp(-damping * t).
-    threads: all cores by default; the result is the same to the bit for any number.
+    threads: by default all cores that the scene can keep busy; a step falls back to one thread while other processes
+        hold the cores. The result is the same to the bit for any number.
     """
 
-    def __init__(self, scene: Scene, solver: str | Solver = "gauss-seidel", iterations: int = 8, substeps: int = 1, dt: float = 1 / 60,
-                 damping: float = 0.1, threads: int | None = None, seed: int = 0, backend: str = "cpu"):
+    def __init__(
+        self,
+        scene: Scene,
+        solver: str | Solver = "gauss-seidel",
+        iterations: int = 8,
+        substeps: int = 1,
+        dt: float = 1 / 60,
+        damping: float = 0.1,
+        threads: int | None = None,
+        seed: int = 0,
+        backend: str = "cpu",
+    ):
         if not isinstance(scene, Scene):
             raise InputError(f"scene: expected a vivace.Scene, got {type(scene).__name__}")
         self.scene = scene
-        self.iterations, self.substeps = checks.whole("iterations", iterations, 1), checks.whole("substeps", substeps, 1)
+        self.iterations, self.substeps = (
+            checks.whole("iterations", iterations, 1),
+            checks.whole("substeps", substeps, 1),
+        )
         self.dt, self.damping = checks.number("dt", dt, 0, open_below=True), checks.number("damping", damping, 0)
-        self.threads = core_count() if threads is None else checks.whole("threads", threads, 1)
+        self.threads = 1 if threads is None else checks.whole("threads", threads, 1)
         self.seed = checks.whole("seed", seed, 0)
         self.solver = solvers.find(solver)
         self.model = scene.build()
         self.plan = self.solver.prepare(self.model, self.iterations, self.seed)
+        if threads is None:
+            self.threads = useful_threads(self.plan)
         self.state = State(self.plan)
         self.control = Control(self.model.gravity)
         self.frame = 0
         self._sweeps = backends.load(backend, self.plan, self.state, self.threads)
         self._schedule = self._sweeps.prepare(self.solver.schedule(self._sweeps, self.iterations, self.substeps))
-        self._colors = {planned.group.name: planned.coloring.count if planned.coloring else 1 for planned in self.plan.groups}
+        self._colors = {
+            planned.group.name: planned.coloring.count if planned.coloring else 1 for planned in self.plan.groups
+        }
         self._views: dict[str, np.ndarray] = {}
         self._travelling: np.ndarray = np.zeros(0, np.int64)
         scene.simulations.append(ref(self))
@@ -124,7 +146,9 @@ class Simulation:
         self.control.pin_targets = {}
         self.frame += 1
         milliseconds = {**outcome.milliseconds, "total": (time.perf_counter() - start) * 1e3}
-        return Report(self.frame, self.iterations, self.substeps, outcome.residual, milliseconds, self._colors, self.threads)
+        return Report(
+            self.frame, self.iterations, self.substeps, outcome.residual, milliseconds, self._colors, outcome.threads
+        )
 
     def run(self, frames: int) -> Iterator[Report]:
         """Step `frames` times, giving back each step's report as it is done."""
@@ -152,8 +176,11 @@ class Simulation:
             if not np.isfinite(values).all():
                 named = f"group {group.name!r}"
                 break
-        return (f"frame {self.frame + 1}: particle {particle} ({body!r}, vertex {particle - rows.start}; {named}) is not finite, "
-                f"{flawed.sum()} of {len(flawed)} in all; the state of frame {self.frame} is kept")
+        return (
+            f"frame {self.frame + 1}: particle {particle} ({body!r}, vertex {particle - rows.start}; {named}) "
+            f"is not finite, "
+            f"{flawed.sum()} of {len(flawed)} in all; the state of frame {self.frame} is kept"
+        )
 
     def _view(self, name: str) -> np.ndarray:
         if name not in self._views:
@@ -173,6 +200,13 @@ class Simulation:
         if len(particles) != len(values):
             raise InputError(f"{len(particles)} {name} are named, but {len(values)} positions are given")
         return particles, values
+
+
+def useful_threads(plan: Plan) -> int:
+    """All cores, unless batches are so small that threads would rather wait for each other than work."""
+    batches = sum(planned.batch_count for planned in plan.groups)
+    constraints = sum(len(planned.vertices) for planned in plan.groups)
+    return max(min(core_count(), constraints // (SMALLEST_SHARE * max(batches, 1))), 1)
 
 
 def core_count() -> int:

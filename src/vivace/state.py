@@ -1,4 +1,5 @@
 """The state of a simulation in the layout of the backends: rows of four floats, filled up to whole blocks."""
+
 import numpy as np
 
 from .kernels.lanes import WIDTH
@@ -10,17 +11,17 @@ def aligned(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    return memory[start:start + size].view(dtype).reshape(shape)
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 class State:
-    """positions: x, y, z, inverse mass; velocities: x, y, z, 0. Rows beyond the last particle are pinned at the origin."""
+    """positions: x, y, z, inverse mass; velocities: x, y, z, 0. Rows beyond the last particle are pinned."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
         rows = -(-plan.model.particle_count // WIDTH) * WIDTH
         self.positions, self.velocities = aligned((rows, 4)), aligned((rows, 4))
-        self.positions[:plan.model.particle_count, 3] = plan.model.inverse_masses[plan.order]
+        self.positions[: plan.model.particle_count, 3] = plan.model.inverse_masses[plan.order]
         self.set("positions", slice(None), plan.model.positions)
         self.set("velocities", slice(None), plan.model.velocities)
 

@@ -3,6 +3,7 @@
 A solver writes its algorithm as a schedule of sweeps (`predict`, `project`, `project_in_order`, `collide`,
 `update_velocities`); a backend runs the schedule.
 """
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -28,6 +29,7 @@ class Outcome:
     finite: bool
     residual: dict[str, Residual]
     milliseconds: dict[str, float]
+    threads: int
 
 
 class Sweeps(Protocol):

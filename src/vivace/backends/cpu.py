@@ -1,4 +1,5 @@
 """The fast backend: eight constraints at a time, all threads in one parallel region a step."""
+
 import platform
 import time
 from collections.abc import Iterable
@@ -34,7 +35,9 @@ class BlockedGroup:
         self.vertices = np.ascontiguousarray(planned.vertices[order], np.int32)
         self.rest = in_blocks(planned.rest[order].astype(np.float32))
         uniform = (planned.stiffness_ratio == planned.stiffness_ratio[0]).all()
-        self.ratios = np.ascontiguousarray(planned.stiffness_ratio[:1].repeat(WIDTH) if uniform else planned.stiffness_ratio[order], np.float32)
+        self.ratios = np.ascontiguousarray(
+            planned.stiffness_ratio[:1].repeat(WIDTH) if uniform else planned.stiffness_ratio[order], np.float32
+        )
         self.ratio_step = 0 if uniform else 1
         self.real_lanes = np.full(self.first_block[-1], WIDTH, np.float32)
         for (a, b), end in zip(bounds, self.first_block[1:]):
@@ -45,11 +48,36 @@ class BlockedGroup:
         return int(self.first_block[-1])
 
 
+class Team:
+    """How many threads take the next step: all, or one while other processes hold the cores.
+
+    Where threads have to give their core away at many barriers, waiting costs more than working alone. The bits are
+    the same for any number of threads, so the choice is free. All are tried again after a while, then ever more seldom.
+    """
+
+    SHORTEST, LONGEST = 0.25, 2.0  # [s] between trials
+    BEARABLE = 0.05  # share of the barriers
+
+    def __init__(self, most: int):
+        self.most, self._pause, self._alone_until = most, self.SHORTEST, 0.0
+
+    def size(self) -> int:
+        return 1 if time.perf_counter() < self._alone_until else self.most
+
+    def tell(self, long_waits: int, barriers: int) -> None:
+        """What the last step met with."""
+        if long_waits > max(4, self.BEARABLE * barriers):
+            self._alone_until = time.perf_counter() + self._pause
+            self._pause = min(2 * self._pause, self.LONGEST)
+        elif time.perf_counter() > self._alone_until:
+            self._pause = self.SHORTEST
+
+
 class CpuSweeps:
     """Each sweep is a row of the table that the parallel region runs through; its number is its token."""
 
     def __init__(self, plan: Plan, state: State, threads: int):
-        self.plan, self.state, self.threads = plan, state, threads
+        self.plan, self.state, self._team = plan, state, Team(threads)
         self.predicted = aligned(state.positions.shape)
         self.predicted[:] = state.positions
         self._kept = aligned(state.positions.shape), aligned(state.positions.shape)
@@ -58,39 +86,83 @@ class CpuSweeps:
         self._table = np.zeros(0, region.SWEEP)
         self._alive: list[np.ndarray] = []  # arrays that the table points to
         self._stages: list[str] = []
-        self._groups = [BlockedGroup(planned) for planned in plan.groups]
+        self.blocked_groups = [BlockedGroup(planned) for planned in plan.groups]
         pairs = len(state.positions) // 2
         flight = self.predicted, state.positions, state.velocities, self._motion
         self.predict = self._sweep("integrate", predict_kernel(), 0, pairs, *flight)
         self.update_velocities = self._sweep("integrate", update_kernel(), 0, pairs, *flight)
-        self._keep = [self._sweep("integrate", copy_kernel(), 0, pairs, copy, rows)
-                      for copy, rows in zip(self._kept, (state.positions, state.velocities))]
+        self._keep = [
+            self._sweep("integrate", copy_kernel(), 0, pairs, copy, rows)
+            for copy, rows in zip(self._kept, (state.positions, state.velocities))
+        ]
         self._flaws = np.zeros((2, chunks(pairs)), np.float32)
-        self._results = [np.zeros((chunks(group.blocks), 2)) for group in self._groups]
-        self._measure = [self._sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs)
-                         for rows, flaws in zip((state.positions, state.velocities), self._flaws)]
-        self._measure += [self._sweep("measure", residual_kernel(planned.group.constraint), 0, len(results), state.positions,
-                                      group.vertices, group.rest, group.real_lanes, results, group.blocks)
-                          for planned, group, results in zip(plan.groups, self._groups, self._results)]
-        self.project, self.project_in_order, self.collide = cache(self._project), cache(self._project_in_order), cache(self._collide)
+        self._results = [np.zeros((chunks(group.blocks), 2)) for group in self.blocked_groups]
+        self._measure = [
+            self._sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs)
+            for rows, flaws in zip((state.positions, state.velocities), self._flaws)
+        ]
+        self._measure += [
+            self._sweep(
+                "measure",
+                residual_kernel(planned.group.constraint),
+                0,
+                len(results),
+                state.positions,
+                group.vertices,
+                group.rest,
+                group.real_lanes,
+                results,
+                group.blocks,
+            )
+            for planned, group, results in zip(plan.groups, self.blocked_groups, self._results)
+        ]
+        self.project, self.project_in_order, self.collide = (
+            cache(self._project),
+            cache(self._project_in_order),
+            cache(self._collide),
+        )
 
     def _project(self, group: int, batch: int) -> int:
-        planned, blocked = self.plan.groups[group], self._groups[group]
-        return self._sweep(planned.group.name, project_kernel(planned.group.constraint), *blocked.first_block[batch:batch + 2],
-                           self.predicted, blocked.vertices, blocked.rest, blocked.ratios, blocked.ratio_step)
+        planned, blocked = self.plan.groups[group], self.blocked_groups[group]
+        return self._sweep(
+            planned.group.name,
+            project_kernel(planned.group.constraint),
+            *blocked.first_block[batch : batch + 2],
+            self.predicted,
+            blocked.vertices,
+            blocked.rest,
+            blocked.ratios,
+            blocked.ratio_step,
+        )
 
     def _project_in_order(self, group: int) -> int:
         planned = self.plan.groups[group]
         columns = (np.ascontiguousarray(column, np.float32) for column in (planned.rest, planned.stiffness_ratio))
-        return self._sweep(planned.group.name, project_in_order_kernel(planned.group.constraint), 0, 1,
-                           self.predicted, planned.vertices, *columns, len(planned.vertices))
+        return self._sweep(
+            planned.group.name,
+            project_in_order_kernel(planned.group.constraint),
+            0,
+            1,
+            self.predicted,
+            planned.vertices,
+            *columns,
+            len(planned.vertices),
+        )
 
     def _collide(self, surface: int) -> int:
         touched = self.plan.model.surfaces[surface]
         parameters = np.array(touched.collider.parameters(), np.float32)
         kernel = collide_kernel(type(touched.collider).distance_normal, len(parameters))
-        return self._sweep("collide", kernel, 0, len(self.predicted) // WIDTH, self.predicted, self.state.positions, parameters,
-                           np.array([touched.friction, touched.margin], np.float32))
+        return self._sweep(
+            "collide",
+            kernel,
+            0,
+            len(self.predicted) // WIDTH,
+            self.predicted,
+            self.state.positions,
+            parameters,
+            np.array([touched.friction, touched.margin], np.float32),
+        )
 
     def prepare(self, schedule: Iterable[int]) -> np.ndarray:
         """The schedule with what every run begins and ends with: keep the state, measure what became of it."""
@@ -101,17 +173,24 @@ class CpuSweeps:
     def run(self, prepared: np.ndarray, step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
         self._motion[:] = motion_parameters(step, damping, gravity)
         start = time.perf_counter()
-        ticks = region.run(self._table, prepared, len(self._stages), self.threads)
+        threads = self._team.size()
+        ticks, long_waits = region.run(self._table, prepared, len(self._stages), threads)
+        self._team.tell(long_waits, len(prepared))
         total = (time.perf_counter() - start) * 1e3
         # Elsewhere the unit of the clock is not known, but its sum is.
         unit = 1e-6 if platform.system() != "Windows" else total / max(ticks.sum(), 1)
-        residual = {planned.group.name: Residual(float(np.sqrt(results[:, 0].sum() / len(planned.vertices))), float(results[:, 1].max()))
-                    for planned, results in zip(self.plan.groups, self._results)}
-        return Outcome(not self._flaws.any(), residual, {stage: float(t * unit) for stage, t in zip(self._stages, ticks)})
+        residual = {
+            planned.group.name: Residual(
+                float(np.sqrt(results[:, 0].sum() / len(planned.vertices))), float(results[:, 1].max())
+            )
+            for planned, results in zip(self.plan.groups, self._results)
+        }
+        milliseconds = {stage: float(t * unit) for stage, t in zip(self._stages, ticks)}
+        return Outcome(not self._flaws.any(), residual, milliseconds, threads)
 
     def run_bare(self, schedule: np.ndarray) -> None:
         """Only the sweeps of a schedule, with the motion of the last run: what benchmarks compare."""
-        region.run(self._table, schedule, len(self._stages), self.threads)
+        region.run(self._table, schedule, len(self._stages), self._team.most)
 
     def take_back(self) -> None:
         """Return to the state before the last run."""

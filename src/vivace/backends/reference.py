@@ -1,4 +1,5 @@
 """The slow backend: NumPy, batch by batch, obviously right. What the fast ones are checked against."""
+
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -37,12 +38,15 @@ class ReferenceSweeps:
 
     def project(self, group: int, batch: int) -> Sweep:
         planned = self.plan.groups[group]
-        return partial(self._project, group, np.arange(planned.partition.offsets[batch], planned.partition.offsets[batch + 1]))
+        return partial(
+            self._project, group, np.arange(planned.partition.offsets[batch], planned.partition.offsets[batch + 1])
+        )
 
     def project_in_order(self, group: int) -> Sweep:
         def one_by_one() -> None:
             for i in range(len(self.plan.groups[group].vertices)):
                 self._project(group, np.array([i]))
+
         return one_by_one
 
     def collide(self, surface: int) -> Sweep:
@@ -52,7 +56,11 @@ class ReferenceSweeps:
             parameters = tuple(np.float32(p) for p in touched.collider.parameters())
             distance, normal = touched.collider.distance_normal(point, parameters)
             start = tuple(self.state.positions.T)
-            self.predicted[:] = np.stack(pushed_out(point, start, distance, normal, np.float32(touched.friction), np.float32(touched.margin)), axis=1)
+            self.predicted[:] = np.stack(
+                pushed_out(point, start, distance, normal, np.float32(touched.friction), np.float32(touched.margin)),
+                axis=1,
+            )
+
         return push
 
     def prepare(self, schedule: Iterable[Sweep]) -> list[Sweep]:
@@ -68,7 +76,7 @@ class ReferenceSweeps:
                 sweep()
             residual = {planned.group.name: self._residual(group) for group, planned in enumerate(self.plan.groups)}
         finite = bool(np.isfinite(self.state.positions).all() and np.isfinite(self.state.velocities).all())
-        return Outcome(finite, residual, {"all": (time.perf_counter() - start) * 1e3})
+        return Outcome(finite, residual, {"all": (time.perf_counter() - start) * 1e3}, threads=1)
 
     def take_back(self) -> None:
         """Return to the state before the last run."""
@@ -83,7 +91,9 @@ class ReferenceSweeps:
         vertices = planned.vertices[members]
         corners = tuple(tuple(self.predicted[vertices[:, c]].T) for c in range(vertices.shape[1]))
         rest = planned.rest[members]
-        value, gradients, _ = planned.group.constraint.value_gradient(corners, rest if rest.ndim == 1 else tuple(rest.T))
+        value, gradients, _ = planned.group.constraint.value_gradient(
+            corners, rest if rest.ndim == 1 else tuple(rest.T)
+        )
         change = projection(value, gradients, corners, planned.stiffness_ratio[members])
         for c, (corner, gradient) in enumerate(zip(corners, gradients)):
             self.predicted[vertices[:, c]] = np.stack(moved(corner, gradient, change), axis=1)
@@ -91,7 +101,11 @@ class ReferenceSweeps:
     def _residual(self, group: int) -> Residual:
         planned = self.plan.groups[group]
         rest = planned.rest.astype(np.float64)
-        c = measure(planned.group.constraint, self.state.positions[planned.vertices][..., :3], rest if rest.ndim == 1 else tuple(rest.T))
+        c = measure(
+            planned.group.constraint,
+            self.state.positions[planned.vertices][..., :3],
+            rest if rest.ndim == 1 else tuple(rest.T),
+        )
         return Residual(float(np.sqrt(np.mean(c * c))), float(np.abs(c).max()))
 
 

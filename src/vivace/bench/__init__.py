@@ -1,4 +1,5 @@
 """Benchmarks, one file per table or figure: NAME, a docstring, run(options) -> rows, plot(rows, figure)."""
+
 from types import ModuleType
 
 from ..registry import modules_of

@@ -1,9 +1,10 @@
 """The same work in hand-written AVX2 C++ and in ours, in one process: how much of the hardware's speed is left.
 
 W1: cloth of 100 x 100, stretch. W2: 91K particles, stretch and volume. W4: cloth of 100 x 100, stretch and bend.
-Eight iterations each. The C++ (limit.cpp) does what our sweeps do, on the same batches; `whole step` adds what ours does
-besides: keeping the last good state, residuals, the check for NaN, the report.
+Eight iterations each. The C++ (limit.cpp) does what our sweeps do, on the same batches; `whole step` adds what ours
+does besides: keeping the last good state, residuals, the check for NaN, the report.
 """
+
 import ctypes
 import platform
 import shutil
@@ -11,10 +12,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ..backends.cpu import CpuSweeps
 from ..errors import InputError
 from ..mesh import Mesh
 from ..scene import Ratios, Scene
@@ -49,7 +51,10 @@ def cube() -> Scene:
 
 
 WORKS: dict[str, Callable[[], Scene]] = {
-    "W1": lambda: cloth(Ratios(stretch=0.9)), "W2": cube, "W4": lambda: cloth(Ratios(stretch=0.9, bend=0.3))}
+    "W1": lambda: cloth(Ratios(stretch=0.9)),
+    "W2": cube,
+    "W4": lambda: cloth(Ratios(stretch=0.9, bend=0.3)),
+}
 
 
 def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[dict[str, Any]]:
@@ -66,8 +71,8 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
 
 def compare(name: str, scene: Scene, threads: int, library: ctypes.CDLL, seconds: float) -> dict[str, Any]:
     simulation = Simulation(scene, iterations=ITERATIONS, dt=DT, damping=DAMPING, threads=threads)
-    sweeps = simulation._sweeps
-    work = _Hand(simulation)
+    sweeps = cast(CpuSweeps, simulation._sweeps)
+    work = _Hand(simulation, sweeps)
     bare = np.array(list(simulation.solver.schedule(sweeps, ITERATIONS, 1)), np.int64)
 
     def hand() -> None:
@@ -80,10 +85,17 @@ def compare(name: str, scene: Scene, threads: int, library: ctypes.CDLL, seconds
     difference = float(np.abs(work.positions[:, :3] - simulation.state.positions[:, :3]).max())
     ours = lambda: sweeps.run_bare(bare)  # noqa: E731
     theirs_best, ours_best, whole_best = race(hand, ours, simulation.step, seconds=seconds)
-    return {"work": name, "threads": threads, "constraints": sum(len(group) for group in simulation.model.groups),
-            "C++ ms": theirs_best * 1e3, "ours ms": ours_best * 1e3, "C++/ours": theirs_best / ours_best,
-            "whole step ms": whole_best * 1e3, "largest difference m": difference,
-            **{f"residual {group}": residual.rms for group, residual in report.residual.items()}}
+    return {
+        "work": name,
+        "threads": threads,
+        "constraints": sum(len(group) for group in simulation.model.groups),
+        "C++ ms": theirs_best * 1e3,
+        "ours ms": ours_best * 1e3,
+        "C++/ours": theirs_best / ours_best,
+        "whole step ms": whole_best * 1e3,
+        "largest difference m": difference,
+        **{f"residual {group}": residual.rms for group, residual in report.residual.items()},
+    }
 
 
 def plot(rows: list[dict[str, Any]], figure: Any) -> None:
@@ -100,44 +112,95 @@ def build(folder: Path) -> ctypes.CDLL:
     """Compile limit.cpp for this machine."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None or platform.machine() not in ("x86_64", "AMD64"):
-        raise InputError("bench limit needs an x86-64 machine and a C++ compiler with OpenMP (on Debian: apt-get install g++)")
+        raise InputError(
+            "bench limit needs an x86-64 machine and a C++ compiler with OpenMP (on Debian: apt-get install g++)"
+        )
     library = folder / "liblimit.so"
     source = Path(__file__).with_name("limit.cpp")
-    made = subprocess.run([compiler, "-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC", str(source), "-o", str(library)],
-                          capture_output=True, text=True)
+    made = subprocess.run(
+        [
+            compiler,
+            "-O3",
+            "-march=native",
+            "-ffast-math",
+            "-fopenmp",
+            "-shared",
+            "-fPIC",
+            str(source),
+            "-o",
+            str(library),
+        ],
+        capture_output=True,
+        text=True,
+    )
     if made.returncode:
         raise InputError(f"bench limit: {compiler} failed: {made.stderr.strip().splitlines()[-1]}")
     return ctypes.CDLL(str(library))
 
 
 class _Group(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("batches", ctypes.c_int), ("offsets", ctypes.c_void_p), ("vertices", ctypes.c_void_p),
-                ("rest", ctypes.c_void_p), ("ratio", ctypes.c_float)]
+    _fields_ = [
+        ("kind", ctypes.c_int),
+        ("batches", ctypes.c_int),
+        ("offsets", ctypes.c_void_p),
+        ("vertices", ctypes.c_void_p),
+        ("rest", ctypes.c_void_p),
+        ("ratio", ctypes.c_float),
+    ]
 
 
 class _Work(ctypes.Structure):
-    _fields_ = [("particles", ctypes.c_int), ("groups", ctypes.c_int), ("iterations", ctypes.c_int), ("step", ctypes.c_float),
-                ("kept", ctypes.c_float), ("gravity", ctypes.c_float), ("positions", ctypes.c_void_p), ("predicted", ctypes.c_void_p),
-                ("velocities", ctypes.c_void_p), ("group", ctypes.POINTER(_Group))]
+    _fields_ = [
+        ("particles", ctypes.c_int),
+        ("groups", ctypes.c_int),
+        ("iterations", ctypes.c_int),
+        ("step", ctypes.c_float),
+        ("kept", ctypes.c_float),
+        ("gravity", ctypes.c_float),
+        ("positions", ctypes.c_void_p),
+        ("predicted", ctypes.c_void_p),
+        ("velocities", ctypes.c_void_p),
+        ("group", ctypes.POINTER(_Group)),
+    ]
 
 
 class _Hand:
     """A simulation's data, copied for the C++."""
 
-    def __init__(self, simulation: Simulation):
+    def __init__(self, simulation: Simulation, sweeps: CpuSweeps):
         state = simulation.state
         self.positions, self.predicted, self.velocities = (aligned(state.positions.shape) for _ in range(3))
         self.positions[:], self.velocities[:] = state.positions, state.velocities
         self.alive = []
         groups = (_Group * len(simulation.plan.groups))()
-        for i, (planned, blocked) in enumerate(zip(simulation.plan.groups, simulation._sweeps._groups)):
-            offsets, vertices, rest = blocked.first_block.astype(np.int32), aligned(blocked.vertices.shape, np.int32), aligned(blocked.rest.shape)
+        for i, (planned, blocked) in enumerate(zip(simulation.plan.groups, sweeps.blocked_groups)):
+            offsets, vertices, rest = (
+                blocked.first_block.astype(np.int32),
+                aligned(blocked.vertices.shape, np.int32),
+                aligned(blocked.rest.shape),
+            )
             vertices[:], rest[:] = blocked.vertices, blocked.rest
             self.alive += [offsets, vertices, rest]
-            groups[i] = _Group(KINDS[planned.group.name], planned.batch_count, offsets.ctypes.data, vertices.ctypes.data, rest.ctypes.data,
-                               float(blocked.ratios[0]))
-        self.work = _Work(len(self.positions), len(groups), ITERATIONS, DT, np.exp(-DAMPING * DT), -9.81, self.positions.ctypes.data,
-                          self.predicted.ctypes.data, self.velocities.ctypes.data, groups)
+            groups[i] = _Group(
+                KINDS[planned.group.name],
+                planned.batch_count,
+                offsets.ctypes.data,
+                vertices.ctypes.data,
+                rest.ctypes.data,
+                float(blocked.ratios[0]),
+            )
+        self.work = _Work(
+            len(self.positions),
+            len(groups),
+            ITERATIONS,
+            DT,
+            np.exp(-DAMPING * DT),
+            -9.81,
+            self.positions.ctypes.data,
+            self.predicted.ctypes.data,
+            self.velocities.ctypes.data,
+            groups,
+        )
 
 
 def _shaken(mesh: Mesh, amount: float) -> np.ndarray:

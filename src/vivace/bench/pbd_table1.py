@@ -1,8 +1,9 @@
 """Table 1 of paper 002, theirs beside ours: three scenes, frames per second without collisions and rendering.
 
-Ours runs the paper's iterations for 500 frames on one thread and on all. The residual (RMS of the last frame) tells what
-the iterations are worth; times are the mean over all frames, as in the paper. Their processor had 12 cores.
+Ours runs the paper's iterations for 500 frames on one thread and on all. The residual (RMS of the last frame) tells
+what the iterations are worth; times are the mean over all frames, as in the paper. Their processor had 12 cores.
 """
+
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,13 @@ from ..simulation import Simulation, core_count
 
 NAME = "pbd-table1"
 # Particles, constraints / colors, iterations, fps on one thread, twelve threads and their GPU.
-PAPER = {"cloth-on-tube": ("10K", "s 29K/8, b 29K/18", 25, 73, 1105),
-         "flat-bunny": ("16K", "s 80K/64, b 42K/20, t 50K/124", 15, 45, 326),
-         "tori": ("91K", "s 493K/17, t 313K/26", 3, 5, 700)}
+PAPER = {
+    "cloth-on-tube": ("10K", "s 29K/8, b 29K/18", 25, 73, 1105),
+    "flat-bunny": ("16K", "s 80K/64, b 42K/20, t 50K/124", 15, 45, 326),
+    "tori": ("91K", "s 493K/17, t 313K/26", 3, 5, 700),
+}
+
+SHORT = {"stretch": "s", "bend": "b", "volume": "t"}
 
 
 def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[dict[str, Any]]:
@@ -26,8 +31,14 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
         assert settings is not None
         fps = {}
         for threads in sorted({1, core_count()}):
-            simulation = Simulation(setup.make(1.0), iterations=settings.iterations, substeps=settings.substeps, dt=settings.dt,
-                                    damping=settings.damping, threads=threads)
+            simulation = Simulation(
+                setup.make(1.0),
+                iterations=settings.iterations,
+                substeps=settings.substeps,
+                dt=settings.dt,
+                damping=settings.damping,
+                threads=threads,
+            )
             milliseconds = []
             frames = 30 if quick else settings.frames
             for report in simulation.run(frames):
@@ -35,23 +46,44 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
                 if report.frame % 10 == 0:
                     progress(f"{name} on {threads} threads, frame {report.frame} of {frames}")
             fps[threads] = 1e3 / float(np.mean(milliseconds[1:]))
-        ours = ", ".join(f"{planned.group.name[0].replace('v', 't')} {len(planned.group) / 1000:.0f}K/{report.colors[planned.group.name]}"
-                         for planned in simulation.plan.groups)
-        rows.append({"scene": name, "particles": simulation.model.particle_count, "particles theirs": particles, "constraints/colors": ours,
-                     "constraints/colors theirs": constraints, "iterations": settings.iterations, "fps 1 thread": fps[1], "theirs 1 thread": one,
-                     f"fps {core_count()} threads": fps[core_count()], "theirs 12 threads": twelve, "theirs GPU": gpu,
-                     **{f"residual {group}": residual.rms for group, residual in report.residual.items()}})
+        ours = ", ".join(
+            f"{SHORT[planned.group.name]} {len(planned.group) / 1000:.0f}K/{report.colors[planned.group.name]}"
+            for planned in simulation.plan.groups
+        )
+        rows.append(
+            {
+                "scene": name,
+                "particles": simulation.model.particle_count,
+                "particles theirs": particles,
+                "constraints/colors": ours,
+                "constraints/colors theirs": constraints,
+                "iterations": settings.iterations,
+                "fps 1 thread": fps[1],
+                "theirs 1 thread": one,
+                f"fps {core_count()} threads": fps[core_count()],
+                "theirs 12 threads": twelve,
+                "theirs GPU": gpu,
+                **{f"residual {group}": residual.rms for group, residual in report.residual.items()},
+            }
+        )
     return rows
 
 
 def plot(rows: list[dict[str, Any]], figure: Any) -> None:
     axes = figure.subplots()
     all_cores = next(key for key in reversed(rows[0]) if key.startswith("fps"))
-    bars = {"theirs, 1 thread": "theirs 1 thread", "ours, 1 thread": "fps 1 thread", "theirs, 12 threads": "theirs 12 threads",
-            f"ours, {all_cores.split()[1]} threads": all_cores, "theirs, GPU (2013)": "theirs GPU"}
+    bars = {
+        "theirs, 1 thread": "theirs 1 thread",
+        "ours, 1 thread": "fps 1 thread",
+        "theirs, 12 threads": "theirs 12 threads",
+        f"ours, {all_cores.split()[1]} threads": all_cores,
+        "theirs, GPU (2013)": "theirs GPU",
+    }
     colors = ["#cccccc", "#88bbdd", "#999999", "#4477aa", "#666666"]
     for i, (label, key) in enumerate(bars.items()):
-        drawn = axes.bar(np.arange(len(rows)) + (i - 2) * 0.16, [row[key] for row in rows], 0.15, label=label, color=colors[i])
+        drawn = axes.bar(
+            np.arange(len(rows)) + (i - 2) * 0.16, [row[key] for row in rows], 0.15, label=label, color=colors[i]
+        )
         axes.bar_label(drawn, fmt="%.0f", fontsize=7)
     axes.set(yscale="log", ylabel="frames per second", title="Paper 002, table 1: frames per second, more is better")
     axes.set_xticks(range(len(rows)), [f"{row['scene']}\n{row['iterations']} iterations" for row in rows])

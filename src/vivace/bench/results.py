@@ -1,4 +1,5 @@
 """Where results go."""
+
 import csv
 import io
 import platform
@@ -6,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ..errors import InputError
 from ..io import write_text
 from ..simulation import core_count
 
@@ -22,6 +24,16 @@ def processor() -> str:
 def machine_name() -> str:
     """A folder's name for this kind of machine, such as `amd-epyc-2-cores`."""
     return re.sub(r"[^a-z0-9]+", "-", f"{processor()} {core_count()} cores".lower()).strip("-")
+
+
+def results_folder(folder: Path | None) -> Path:
+    """The folder for results, made if it is not there; by default one for each machine."""
+    folder = folder or Path("benchmarks/results") / machine_name()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"cannot write into {folder}: {problem.strerror}") from problem
+    return folder
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

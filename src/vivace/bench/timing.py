@@ -1,4 +1,5 @@
 """Taking times: in turns, best of several, so that a busy moment hits all alike."""
+
 import time
 from collections.abc import Callable
 

@@ -2,6 +2,7 @@
 
 `distance_normal(point, parameters)` returns the signed distance [m], negative inside, and the outward unit normal.
 """
+
 from ..registry import declared
 
 

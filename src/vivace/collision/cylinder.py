@@ -1,4 +1,5 @@
 """Tube: a solid cylinder, endless or with flat ends."""
+
 import math
 from dataclasses import dataclass
 
@@ -13,8 +14,9 @@ ZERO, ONE = np.float32(0), np.float32(1)
 
 
 def distance_normal(point, parameters):
-    """Distance in the plane of radius and axis, where the cylinder is a box; parameters: c (3), axis (3), r, half length.
+    """Distance in the plane of radius and axis, where the cylinder is a box.
 
+    Parameters: center (3), axis (3), radius, half length.
     Near an edge both parts count; elsewhere the side or the end, whichever is nearer to the outside.
     """
     axis = parameters[3], parameters[4], parameters[5]
@@ -66,9 +68,16 @@ class Cylinder:
         angle = np.arange(count) * 2 * np.pi / count
         ring = self.radius * (np.cos(angle)[:, None] * side + np.sin(angle)[:, None] * np.cross(axis, side))
         # Rings are doubled, so that the edge between side and end stays sharp.
-        vertices = np.concatenate([ring - half * axis, ring + half * axis] * 2 + [[-half * axis, half * axis]]) + np.array(self.center)
+        vertices = np.concatenate(
+            [ring - half * axis, ring + half * axis] * 2 + [[-half * axis, half * axis]]
+        ) + np.array(self.center)
         i, j, middle = np.arange(count), (np.arange(count) + 1) % count, 4 * count + np.zeros(count, int)
-        triangles = [(i, j, j + count), (i, j + count, i + count), (j + 2 * count, i + 2 * count, middle), (i + 3 * count, j + 3 * count, middle + 1)]
+        triangles = [
+            (i, j, j + count),
+            (i, j + count, i + count),
+            (j + 2 * count, i + 2 * count, middle),
+            (i + 3 * count, j + 3 * count, middle + 1),
+        ]
         return vertices, np.concatenate([np.stack(corners, axis=1) for corners in triangles])
 
 

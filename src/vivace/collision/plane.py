@@ -1,4 +1,5 @@
 """Half-space: everything behind a plane is solid. The floor."""
+
 from dataclasses import dataclass
 
 import numpy as np

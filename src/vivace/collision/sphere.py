@@ -1,4 +1,5 @@
 """Ball."""
+
 from dataclasses import dataclass
 
 import numpy as np

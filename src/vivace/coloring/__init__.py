@@ -1,4 +1,5 @@
 """Graph colorings. A file here with a dictionary ALGORITHMS adds its algorithms by name."""
+
 import time
 
 import numpy as np

@@ -1,7 +1,9 @@
 """What every coloring is and must hold."""
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -40,17 +42,33 @@ class Coloring:
         """Mean size over largest size: 1 if all colors are equally large."""
         return float(self.sizes.mean() / self.sizes.max()) if self.count else 1.0
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, for tables and JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "colors": self.count,
+            "at least": self.graph.largest_hub,
+            "smallest": int(self.sizes.min(initial=self.graph.node_count)),
+            "largest": int(self.sizes.max(initial=0)),
+            "balance": self.balance,
+            "milliseconds": self.milliseconds,
+            "sizes": self.sizes.tolist(),
+        }
+
     def validate(self) -> "Coloring":
         """Itself if it is complete and proper; else an error that names the first two nodes at fault."""
+        name = self.algorithm or "coloring"
         if self.colors.shape != (self.graph.node_count,) or self.colors.dtype.kind not in "iu":
-            raise ColoringError(f"{self.algorithm or 'coloring'}: expected {self.graph.node_count} whole numbers, got {self.colors.dtype} of shape {self.colors.shape}")
+            raise ColoringError(
+                f"{name}: expected {self.graph.node_count} whole numbers, got {self.colors.dtype} {self.colors.shape}"
+            )
         if len(self.colors) and self.colors.min() < 0:
-            raise ColoringError(f"{self.algorithm or 'coloring'}: node {int(np.argmin(self.colors))} has no color")
+            raise ColoringError(f"{name}: node {int(np.argmin(self.colors))} has no color")
         one, other = _first_conflict(self.colors, self.graph.node_offsets, self.graph.nodes, self.count)
         if one >= 0:
-            raise ColoringError(f"{self.algorithm or 'coloring'}: nodes {one} and {other} are neighbors and both have color {self.colors[one]}")
+            raise ColoringError(f"{name}: nodes {one} and {other} are neighbors and both have color {self.colors[one]}")
         if (self.sizes == 0).any():
-            raise ColoringError(f"{self.algorithm or 'coloring'}: color {int(np.argmin(self.sizes))} is never used, though {self.count - 1} is")
+            raise ColoringError(f"{name}: color {int(np.argmin(self.sizes))} is never used, though {self.count - 1} is")
         return self
 
 
@@ -64,7 +82,9 @@ def as_generator(seed: int | np.random.Generator) -> np.random.Generator:
 
 
 @compiled
-def _first_conflict(colors, node_offsets, nodes, count):
+def _first_conflict(
+    colors: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray, count: int
+) -> tuple[np.int64, np.int64]:
     owner, hub_of = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     for hub in range(len(node_offsets) - 1):
         for m in range(node_offsets[hub], node_offsets[hub + 1]):

@@ -3,6 +3,7 @@
 Fratarcangeli and Pellacini 2015, alg. 1, with the orderings that it can take. Work goes over the incidence lists and
 costs the sum of squared hub sizes: linear for meshes, quadratic in the constraints of one hub particle.
 """
+
 import numpy as np
 
 from ..graph import Graph
@@ -10,7 +11,9 @@ from ..kernels.compile import compiled
 
 
 @compiled
-def first_fit(order, hub_offsets, hubs, node_offsets, nodes):
+def first_fit(
+    order: np.ndarray, hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray
+) -> np.ndarray:
     """The smallest free color for each node, in the given order."""
     colors = np.full(len(order), -1, np.int32)
     taken_by = np.full(len(order) + 1, -1, np.int32)
@@ -27,7 +30,9 @@ def first_fit(order, hub_offsets, hubs, node_offsets, nodes):
 
 
 @compiled
-def smallest_last_order(degrees, hub_offsets, hubs, node_offsets, nodes):
+def smallest_last_order(
+    degrees: np.ndarray, hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray
+) -> tuple[np.ndarray, int]:
     """Take away a node of smallest remaining degree, again and again; the last one taken comes first.
 
     Nodes wait in a list for each degree. Distinct neighbors are found by stamping, so that two constraints with two
@@ -77,7 +82,7 @@ def smallest_last_order(degrees, hub_offsets, hubs, node_offsets, nodes):
     return order, bound
 
 
-def _lists(graph: Graph):
+def _lists(graph: Graph) -> tuple[np.ndarray, ...]:
     return graph.hub_offsets, graph.hubs, graph.node_offsets, graph.nodes
 
 

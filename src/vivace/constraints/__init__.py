@@ -2,6 +2,7 @@
 
 A file here is found by its name, which becomes the constraint's name.
 """
+
 from typing import Any
 
 from ..checks import choice

@@ -1,4 +1,5 @@
 """Dihedral angle between two triangles that share an edge."""
+
 import numpy as np
 
 from ..kernels.lanes import atan2, select, sqrt

@@ -1,4 +1,5 @@
 """Distance between two particles."""
+
 import numpy as np
 
 from ..kernels.vec3 import norm, scale, sub

@@ -1,4 +1,5 @@
 """Signed volume of a tetrahedron."""
+
 import numpy as np
 
 from ..kernels.vec3 import add, cross, dot, scale, sub

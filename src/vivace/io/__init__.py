@@ -3,6 +3,7 @@
 Every writer writes to a temporary name beside its target and renames at the end: a target is never half-written, and
 what was there stays there until then.
 """
+
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,11 +27,15 @@ class Camera:
 
 
 class Writer(Protocol):
-    """Takes frames; `close` makes the file appear, also after fewer frames than planned."""
+    """Takes frames; `close` makes the file appear, also after fewer frames than planned; `discard` leaves no trace."""
+
+    path: Path
 
     def write(self, positions: np.ndarray) -> None: ...
 
     def close(self) -> None: ...
+
+    def discard(self) -> None: ...
 
 
 def writers() -> dict[str, Any]:
@@ -45,7 +50,15 @@ def open_writers(paths: Iterable[Path], model: Model, dt: float, camera: Camera 
     for path in paths:
         choice("output format", path.suffix.lower() or path.name, known)
         check_writable(path)
-    return [known[path.suffix.lower()](path, model, dt, camera) for path in paths]
+    opened: list[Writer] = []
+    try:
+        for path in paths:
+            opened.append(known[path.suffix.lower()](path, model, dt, camera))
+    except BaseException:
+        for writer in opened:
+            writer.discard()
+        raise
+    return opened
 
 
 def check_writable(path: Path) -> None:

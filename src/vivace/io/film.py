@@ -1,4 +1,5 @@
 """Moving pictures: MP4 (H.264, by the ffmpeg that imageio-ffmpeg brings) and GIF."""
+
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from ..model import Model
 from . import Camera, partial_name
 from .picture import Renderer, extra
 
-RATE, GIF_RATE = 30, 20   # pictures a second, at most
+RATE, GIF_RATE = 30, 20  # pictures a second, at most
 GIF_SIZE = (640, 360)
 
 
@@ -39,10 +40,23 @@ class FilmWriter:
         finally:
             self._target.unlink(missing_ok=True)
 
+    def discard(self) -> None:
+        self._renderer.close()
+        self._finish()
+        self._target.unlink(missing_ok=True)
+
     def _open(self) -> None:
         ffmpeg = extra("imageio_ffmpeg")
-        self._stream = ffmpeg.write_frames(str(self._target), self.size, fps=self.rate, codec="libx264", pix_fmt_out="yuv420p",
-                                           output_params=["-crf", "20", "-preset", "fast"], macro_block_size=8, ffmpeg_log_level="error")
+        self._stream = ffmpeg.write_frames(
+            str(self._target),
+            self.size,
+            fps=self.rate,
+            codec="libx264",
+            pix_fmt_out="yuv420p",
+            output_params=["-crf", "20", "-preset", "fast"],
+            macro_block_size=8,
+            ffmpeg_log_level="error",
+        )
         self._stream.send(None)
 
     def _append(self, picture: np.ndarray) -> None:

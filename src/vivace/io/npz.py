@@ -1,4 +1,5 @@
 """NumPy archive: positions (frames, n, 3) float32, triangles (t, 3), dt [s]. Written in bounded memory."""
+
 import shutil
 import zipfile
 from pathlib import Path
@@ -28,7 +29,9 @@ class NpzWriter:
             with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
                 with archive.open("positions.npy", "w", force_zip64=True) as member, self.raw.open("rb") as frames:
                     shape = (self.frames, self.model.particle_count, 3)
-                    np.lib.format.write_array_header_1_0(member, {"descr": "<f4", "fortran_order": False, "shape": shape})
+                    np.lib.format.write_array_header_1_0(
+                        member, {"descr": "<f4", "fortran_order": False, "shape": shape}
+                    )
                     shutil.copyfileobj(frames, member, 1 << 20)
                 for name, values in (("triangles", self.model.triangles), ("dt", np.float64(self.dt))):
                     with archive.open(f"{name}.npy", "w") as member:
@@ -37,6 +40,10 @@ class NpzWriter:
         finally:
             target.unlink(missing_ok=True)
             self.raw.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        self._file.close()
+        self.raw.unlink(missing_ok=True)
 
 
 WRITERS = {".npz": NpzWriter}

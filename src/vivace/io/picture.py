@@ -3,11 +3,11 @@
 The shadow is the bodies themselves, flattened onto the ground along the light: sharp, and free of the artifacts of
 shadow maps, which also take three times as long on a processor without GPU.
 """
+
 import ctypes
 import importlib
 import os
 import platform
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,14 @@ from . import Camera, partial_name
 
 SIZE = (1280, 720)
 PAPER, SHADOW, METAL = "#eceae4", "#cfccc4", "#9aa0a6"
-BODY_COLORS = ((0.82, 0.29, 0.30), (0.16, 0.47, 0.62), (0.92, 0.66, 0.24), (0.36, 0.60, 0.38), (0.53, 0.36, 0.58), (0.90, 0.48, 0.36))
+BODY_COLORS = (
+    (0.82, 0.29, 0.30),
+    (0.16, 0.47, 0.62),
+    (0.92, 0.66, 0.24),
+    (0.36, 0.60, 0.38),
+    (0.53, 0.36, 0.58),
+    (0.90, 0.48, 0.36),
+)
 LIGHT = np.array([0.45, 1.0, 0.35])  # towards the light
 GL_LIBRARIES = ("libEGL.so.1", "libGL.so.1", "libOSMesa.so.8")
 
@@ -42,8 +49,10 @@ def check_gl() -> None:
             return
         except OSError:
             continue
-    raise InputError("no OpenGL library found for pictures; on Debian or Ubuntu: apt-get install libegl1 libgl1-mesa-dri "
-                     "(.npz output needs none)")
+    raise InputError(
+        "no OpenGL library found for pictures; on Debian or Ubuntu: apt-get install libegl1 libgl1-mesa-dri "
+        "(.npz output needs none)"
+    )
 
 
 class Renderer:
@@ -70,15 +79,29 @@ class Renderer:
         for i, (_, rows) in enumerate(model.bodies):
             colors[rows] = BODY_COLORS[i % len(BODY_COLORS)]
         self._bodies.point_data["color"] = (colors * 255).astype(np.uint8)
-        self._plotter.add_mesh(self._bodies, scalars="color", rgb=True, smooth_shading=False, ambient=0.25, diffuse=0.8, specular=0.08)
+        self._plotter.add_mesh(
+            self._bodies, scalars="color", rgb=True, smooth_shading=False, ambient=0.25, diffuse=0.8, specular=0.08
+        )
         self._shadow = self._flattened(model.positions)
         self._plotter.add_mesh(self._shadow, color=SHADOW, lighting=False)
-        floor = pyvista.Plane(center=(low + high) / 2 * [1, 0, 1] + [0, self._ground - 1e-3 * span, 0], direction=(0, 1, 0), i_size=40 * span, j_size=40 * span)
+        floor = pyvista.Plane(
+            center=(low + high) / 2 * [1, 0, 1] + [0, self._ground - 1e-3 * span, 0],
+            direction=(0, 1, 0),
+            i_size=40 * span,
+            j_size=40 * span,
+        )
         self._plotter.add_mesh(floor, color=PAPER, lighting=False)
         for surface in model.surfaces:
             self._add_collider(surface.collider, surface.margin, low, high, span)
-        for direction, strength in ((LIGHT, 0.75), ((-0.8, 0.5, 0.6), 0.3), ((0.1, 0.2, -1.0), 0.2)):
-            self._plotter.add_light(pyvista.Light(position=tuple(np.asarray(direction) * 10), focal_point=(0, 0, 0), intensity=strength))
+        for direction, strength in (
+            (LIGHT, 0.65),
+            ((0.9, 0.3, 0.5), 0.35),
+            ((-0.7, 0.4, 0.7), 0.2),
+            ((0.1, 0.2, -1.0), 0.2),
+        ):
+            self._plotter.add_light(
+                pyvista.Light(position=tuple(np.asarray(direction) * 10), focal_point=(0, 0, 0), intensity=strength)
+            )
         middle = (low + high) / 2
         eye, target = (camera.eye, camera.target) if camera else (middle + span * np.array([0.75, 0.5, 1.1]), middle)
         self._plotter.camera_position = [tuple(eye), tuple(target), (0, 1, 0)]
@@ -99,13 +122,19 @@ class Renderer:
 
     def _surface(self, positions: np.ndarray) -> Any:
         mesh = self._pyvista.PolyData.from_regular_faces(positions, self._model.triangles)
-        return mesh.compute_normals(cell_normals=False, split_vertices=False, consistent_normals=False, auto_orient_normals=False)
+        return mesh.compute_normals(
+            cell_normals=False, split_vertices=False, consistent_normals=False, auto_orient_normals=False
+        )
 
     def _flattened(self, positions: np.ndarray) -> Any:
+        return self._pyvista.PolyData.from_regular_faces(self._on_ground(positions), self._model.triangles)
+
+    def _on_ground(self, positions: np.ndarray) -> np.ndarray:
+        """Where the light throws these points."""
         height = np.maximum(positions[:, 1] - self._ground, 0)[:, None]
         flat = positions - height * (LIGHT / LIGHT[1])
         flat[:, 1] = self._ground
-        return self._pyvista.PolyData.from_regular_faces(flat.astype(np.float32), self._model.triangles)
+        return flat.astype(np.float32)
 
     def _add_collider(self, collider: Any, margin: float, low: np.ndarray, high: np.ndarray, span: float) -> None:
         """The collider's own shape, or else the surface where its distance is zero, within the scene's surroundings."""
@@ -113,15 +142,22 @@ class Renderer:
             return
         if hasattr(collider, "shape"):
             vertices, triangles = collider.shape(reach=span)
-            shape = self._pyvista.PolyData.from_regular_faces(vertices, triangles).compute_normals(split_vertices=False, auto_orient_normals=False)
+            shape = self._pyvista.PolyData.from_regular_faces(vertices, triangles).compute_normals(
+                split_vertices=False, auto_orient_normals=False
+            )
         else:
             low, high, steps = low - 0.3 * span, high + 0.3 * span, 120
-            grid = self._pyvista.ImageData(dimensions=(steps, steps, steps), spacing=tuple((high - low) / (steps - 1)), origin=tuple(low))
+            grid = self._pyvista.ImageData(
+                dimensions=(steps, steps, steps), spacing=tuple((high - low) / (steps - 1)), origin=tuple(low)
+            )
             with np.errstate(all="ignore"):
                 distance, _ = collider.distance_normal(tuple(grid.points.T), collider.parameters())
             grid.point_data["distance"] = distance
             shape = grid.contour([0.0], scalars="distance")
         if shape.n_points:
+            flat = shape.copy()
+            flat.points = self._on_ground(np.asarray(shape.points)) - [0, 5e-4 * span, 0]
+            self._plotter.add_mesh(flat, color=SHADOW, lighting=False)
             self._plotter.add_mesh(shape, color=METAL, smooth_shading=True, ambient=0.25, diffuse=0.75, specular=0.2)
 
 
@@ -133,17 +169,6 @@ def ground_height(model: Model) -> float | None:
     """The height of the highest level floor among the colliders."""
     heights = [surface.collider.parameters()[3] for surface in model.surfaces if is_ground(surface.collider)]
     return max(heights) if heights else None
-
-
-def save_plot(path: Path, draw: Callable[[Any], None]) -> None:
-    """A Matplotlib figure that `draw(figure)` fills, as a PNG."""
-    figure = extra("matplotlib.figure").Figure(figsize=(8, 4.5), layout="constrained")
-    draw(figure)
-    try:
-        figure.savefig(partial_name(path), format="png", dpi=130)
-        partial_name(path).replace(path)
-    finally:
-        partial_name(path).unlink(missing_ok=True)
 
 
 class PngWriter:
@@ -166,6 +191,9 @@ class PngWriter:
             target.replace(self.path)
         finally:
             target.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        self._renderer.close()
 
 
 WRITERS = {".png": PngWriter}

@@ -1,4 +1,5 @@
 """Particles against a signed distance: one projection out of the collider, with friction."""
+
 from functools import cache
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Kernels with one C signature: called by address, cached on disk, compiled again when their sources change."""
+
 import hashlib
 import inspect
 import sys
@@ -65,7 +66,11 @@ def source_digest(*functions):
         name = module.__name__ if module else function.__qualname__
         if name not in sources:
             sources[name] = _source(module, function)
-            waiting += [v for v in vars(module).values() if inspect.isfunction(v) and v in lanes.value_functions] if module else []
+            waiting += (
+                [v for v in vars(module).values() if inspect.isfunction(v) and v in lanes.value_functions]
+                if module
+                else []
+            )
     return hashlib.sha256("".join(sources[name] for name in sorted(sources)).encode()).hexdigest()
 
 
@@ -74,7 +79,9 @@ def _pointer_to(target):
     def pointer(typing_context, address):
         def generate(context, builder, signature, args):
             return builder.inttoptr(args[0], context.get_value_type(target))
+
         return target(types.int64), generate
+
     return pointer
 
 
@@ -84,11 +91,13 @@ floats_at, ints_at, doubles_at = _pointer_to(FLOATS), _pointer_to(INTS), _pointe
 @intrinsic
 def call_kernel(typing_context, kernel, arguments, first, last):
     """Call a kernel by its address; `arguments` is the address of its list of addresses."""
+
     def generate(context, builder, signature, args):
         wanted = [context.get_value_type(ty) for ty in SIGNATURE.args]
         function = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), wanted).as_pointer())
         builder.call(function, [builder.inttoptr(args[1], wanted[0]), *args[2:]])
         return context.get_dummy_value()
+
     return types.none(types.int64, types.int64, types.int64, types.int64), generate
 
 

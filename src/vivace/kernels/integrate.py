@@ -8,6 +8,7 @@ changed, v' = v* + (p - p*) / h, where p* = x + h v* is predicted once more with
 positions instead, v' = (p - x) / h, divides the rounding of x by h: 10 m from the origin, with h = 1/3840 s, that
 noise is larger than what gravity adds in a step.
 """
+
 from functools import cache
 
 import numpy as np
@@ -25,7 +26,7 @@ def motion_parameters(step, damping, gravity):
     """The numbers that the integration kernels read; `damping` [1/s] takes exp(-damping h) off the old velocity."""
     parameters = np.zeros(16, np.float32)
     parameters[[STEP, INVERSE_STEP, KEPT]] = step, 1 / step, np.exp(-damping * step)
-    parameters[IMPULSE:IMPULSE + 3] = parameters[IMPULSE + 4:IMPULSE + 7] = np.asarray(gravity, float) * step
+    parameters[IMPULSE : IMPULSE + 3] = parameters[IMPULSE + 4 : IMPULSE + 7] = np.asarray(gravity, float) * step
     return parameters
 
 

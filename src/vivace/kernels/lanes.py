@@ -7,6 +7,7 @@ A function written with + - * / < > and the names below runs unchanged on
 
 Only public extension points of Numba are used here: `types.Type`, `register_model`, `@intrinsic`, `@overload`.
 """
+
 import math
 import operator
 
@@ -71,13 +72,16 @@ def is_lanes_operation(*operands):
 
 def _lanes_operator(python_operators, result, emit):
     """Give Python operators a meaning for lanes; `emit(builder, *vectors)` writes the instruction."""
+
     @intrinsic
     def instruction(typing_context, a, b):
         def generate(context, builder, signature, args):
             return emit(builder, *(as_lanes(context, builder, v, ty) for v, ty in zip(args, signature.args)))
+
         return result(a, b), generate
 
     for python_operator in python_operators:
+
         @overload(python_operator)
         def resolve(a, b):
             if is_lanes_operation(a, b):
@@ -143,6 +147,7 @@ def _lanes_unary(function, llvm_name):
         def generate(context, builder, signature, args):
             callee = builder.module.declare_intrinsic(f"{llvm_name}.v{WIDTH}f32", (), ir.FunctionType(FLOATS, [FLOATS]))
             return builder.call(callee, args)
+
         return f32x8(a), generate
 
     @overload(function)
@@ -159,6 +164,7 @@ def _blend(typing_context, mask, a, b):
     def generate(context, builder, signature, args):
         a, b = (as_lanes(context, builder, v, ty) for v, ty in zip(args[1:], signature.args[1:]))
         return builder.select(args[0], a, b)
+
     return f32x8(mask, a, b), generate
 
 
@@ -181,6 +187,7 @@ def _multiply_add(typing_context, a, b, c):
         operands = [as_lanes(context, builder, v, ty) for v, ty in zip(args, signature.args)]
         function = ir.FunctionType(FLOATS, [FLOATS] * 3)
         return builder.call(builder.module.declare_intrinsic(f"llvm.fmuladd.v{WIDTH}f32", (), function), operands)
+
     return f32x8(a, b, c), generate
 
 
@@ -191,14 +198,19 @@ def _multiply_add_of(a, b, c):
 
 def _reduction(combine):
     """One float32 from eight lanes, always combined in the same order."""
+
     @intrinsic
     def reduce(typing_context, a):
         def generate(context, builder, signature, args):
             vector = args[0]
             for half in (4, 2, 1):
-                vector = combine(builder, vector, shuffle(builder, vector, vector, [(i + half) % WIDTH for i in range(WIDTH)]))
+                vector = combine(
+                    builder, vector, shuffle(builder, vector, vector, [(i + half) % WIDTH for i in range(WIDTH)])
+                )
             return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
         return types.float32(a), generate
+
     return reduce
 
 
@@ -209,15 +221,19 @@ largest_lane = _reduction(lambda builder, a, b: builder.select(builder.fcmp_orde
 @intrinsic
 def spread(typing_context, number):
     """The same number in all eight lanes."""
-    return f32x8(number), lambda context, builder, signature, args: as_lanes(context, builder, args[0], signature.args[0])
+    return f32x8(number), lambda context, builder, signature, args: as_lanes(
+        context, builder, args[0], signature.args[0]
+    )
 
 
 @intrinsic
 def first_lanes(typing_context, count):
     """A mask that holds in the first `count` lanes."""
+
     def generate(context, builder, signature, args):
         numbers = ir.Constant(FLOATS, [float(i) for i in range(WIDTH)])
         return builder.fcmp_ordered("<", numbers, as_lanes(context, builder, args[0], signature.args[0]))
+
     return mask8(count), generate
 
 

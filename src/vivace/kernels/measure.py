@@ -2,6 +2,7 @@
 
 Sums run over chunks of fixed size and are added up in order, so they do not depend on the number of threads.
 """
+
 from functools import cache
 
 import numpy as np

@@ -3,6 +3,7 @@
 A constraint file knows its value and gradient. Here they become a sweep of eight constraints at a time, and one of a
 single constraint after the other for the serial solver.
 """
+
 from functools import cache
 
 import numpy as np

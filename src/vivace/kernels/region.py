@@ -3,6 +3,7 @@
 A sweep is a row of a table: the address of its kernel, its items, and the addresses of its arrays. So the region is
 compiled once, whatever a scene is made of, and a new kind of sweep compiles only its own kernel.
 """
+
 import platform
 import time
 from functools import cache
@@ -17,8 +18,15 @@ from . import barrier
 from .compile import cached, call_kernel, source_digest
 
 ARGUMENTS = 6
-SWEEP = np.dtype([("kernel", np.int64), ("first", np.int64), ("last", np.int64), ("stage", np.int64),
-                  ("addresses", np.int64, ARGUMENTS)])
+SWEEP = np.dtype(
+    [
+        ("kernel", np.int64),
+        ("first", np.int64),
+        ("last", np.int64),
+        ("stage", np.int64),
+        ("addresses", np.int64, ARGUMENTS),
+    ]
+)
 ADDRESSES_OFFSET = SWEEP.fields["addresses"][1]
 WINDOWS = platform.system() == "Windows"
 CLOCK = "QueryPerformanceCounter" if WINDOWS else "clock_gettime"
@@ -41,6 +49,7 @@ def _read_clock(typing_context, address):
         callee = builder.module.globals.get(CLOCK) or ir.Function(builder.module, function, CLOCK)
         builder.call(callee, arguments)
         return context.get_dummy_value()
+
     return types.none(types.int64), generate
 
 
@@ -62,11 +71,11 @@ def share(first, last, thread, threads):
 def _compiled_region():
     digest = source_digest(barrier.wait.py_func, share.py_func)
 
-    def run_region(table, schedule, ticks, clock, counter, threads, team):
+    def run_region(table, schedule, ticks, clock, counter, contended, threads, team):
         _ = digest  # part of the cache key
         rows, size = table.ctypes.data, table.itemsize
         for thread in prange(threads):
-            stage, since = np.int64(-1), np.int64(0)
+            stage, since, long_waits = np.int64(-1), np.int64(0), 0
             for entry in range(len(schedule)):
                 sweep = table[schedule[entry]]
                 # The first thread books the time of a stage whenever the next one begins; a read costs 20 ns.
@@ -77,9 +86,10 @@ def _compiled_region():
                     stage, since = sweep.stage, now
                 first, last = share(sweep.first, sweep.last, thread, threads)
                 call_kernel(sweep.kernel, rows + schedule[entry] * size + ADDRESSES_OFFSET, first, last)
-                barrier.wait(counter, team)
+                long_waits += barrier.wait(counter, team)
             if thread == 0 and stage >= 0:
                 ticks[stage] += clock_ticks(clock) - since
+            contended[thread] = long_waits
 
     return cached(lambda cache: njit(parallel=True, cache=cache, error_model="numpy")(run_region))
 
@@ -90,24 +100,28 @@ def most_threads() -> int:
 
 
 def run(table, schedule, stages, threads):
-    """Run the sweeps table[schedule[0]], table[schedule[1]], ... on `threads` threads. Returns the ticks of each stage."""
-    region, ticks, clock, counter = _compiled_region(), *(np.zeros(n, np.int64) for n in (stages, 8, 8))
+    """Run the sweeps of `table` in the order of `schedule` on `threads` threads.
+
+    Returns the ticks of each stage, and the number of barriers at which a thread had to give its core away.
+    """
+    region, ticks = _compiled_region(), np.zeros(stages, np.int64)
+    clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
     # Not one thread more: an idle one must still be scheduled at the end.
     numba.set_num_threads(min(threads, most_threads()))
     if threads <= most_threads() and runs_threads_together():
-        region(table, schedule, ticks, clock, counter, threads, threads)
+        region(table, schedule, ticks, clock, counter, contended, threads, threads)
     else:
         # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
         for entry in range(len(schedule)):
-            region(table, schedule[entry:entry + 1], ticks, clock, counter, threads, 1)
-    return ticks
+            region(table, schedule[entry : entry + 1], ticks, clock, counter, contended, threads, 1)
+    return ticks, int(contended.max())
 
 
 @cache
 def runs_threads_together() -> bool:
     """Whether the threads of a region may wait for each other."""
     nothing = np.zeros(8, np.int64)
-    _compiled_region()(np.zeros(1, SWEEP), nothing[:0], nothing, nothing, nothing, 1, 1)  # starts the threads
+    _compiled_region()(np.zeros(1, SWEEP), nothing[:0], nothing, nothing, nothing, nothing, 1, 1)  # starts the threads
     return numba.threading_layer() != "tbb"
 
 

@@ -4,6 +4,7 @@ A row is one 16-byte load. Eight of them are transposed in registers into x, y, 
 the gather instruction and than structure of arrays, and plain LLVM vector code on every processor.
 Pointers instead of arrays: a kernel then has a C signature, and no private Numba array helper is needed.
 """
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -52,12 +53,16 @@ def _load_rows(context, builder, pointers):
 
 def _as_computed(builder, vector):
     """The vector behind a fence: LLVM would merge the transpose with the split into rows, and shuffle twice as much."""
-    fence = builder.module.declare_intrinsic(f"llvm.arithmetic.fence.v{WIDTH}f32", (), ir.FunctionType(FLOATS, [FLOATS]))
+    fence = builder.module.declare_intrinsic(
+        f"llvm.arithmetic.fence.v{WIDTH}f32", (), ir.FunctionType(FLOATS, [FLOATS])
+    )
     return builder.call(fence, [vector])
 
 
 def _store_rows(builder, pointers, row):
-    pairs = [_as_computed(builder, pair) for pair in _transpose(builder, [builder.extract_value(row, i) for i in range(4)])]
+    pairs = [
+        _as_computed(builder, pair) for pair in _transpose(builder, [builder.extract_value(row, i) for i in range(4)])
+    ]
     for lane, pointer in enumerate(pointers):
         pair, half = pairs[lane % 4], lane // 4 * 4
         builder.store(shuffle(builder, pair, pair, list(range(half, half + 4))), pointer, align=16)
@@ -87,18 +92,22 @@ def gather(typing_context, rows, indices, block, arity):
 @intrinsic
 def gather_rows(typing_context, rows, indices, first, stride):
     """The rows indices[first + lane * stride] as one row of lanes."""
+
     def generate(context, builder, signature, args):
         return _load_rows(context, builder, list(_listed_rows(builder, *args)))
+
     return row_type(rows, indices, types.int64, types.int64), generate
 
 
 @intrinsic
 def scatter_rows(typing_context, rows, indices, first, stride, row):
     """Write a row of lanes back to the rows indices[first + lane * stride]."""
+
     def generate(context, builder, signature, args):
         *place, row = args
         _store_rows(builder, list(_listed_rows(builder, *place)), row)
         return context.get_dummy_value()
+
     return types.none(rows, indices, types.int64, types.int64, row_type), generate
 
 
@@ -112,22 +121,28 @@ def _block_of_rows(builder, rows, block):
 @intrinsic
 def load_rows(typing_context, rows, block):
     """Rows 8 * block to 8 * block + 7 as one row of lanes."""
+
     def generate(context, builder, signature, args):
         return _load_rows(context, builder, list(_block_of_rows(builder, *args)))
+
     return row_type(rows, types.int64), generate
 
 
 @intrinsic
 def store_rows(typing_context, rows, block, row):
     """Write rows 8 * block to 8 * block + 7."""
+
     def generate(context, builder, signature, args):
         _store_rows(builder, list(_block_of_rows(builder, *args[:2])), args[2])
         return context.get_dummy_value()
+
     return types.none(rows, types.int64, row_type), generate
 
 
 def _lanes_pointer(builder, values, block, blocks_apart=1, offset=0):
-    place = builder.add(builder.mul(block, ir.Constant(INDEX, WIDTH * blocks_apart)), ir.Constant(INDEX, WIDTH * offset))
+    place = builder.add(
+        builder.mul(block, ir.Constant(INDEX, WIDTH * blocks_apart)), ir.Constant(INDEX, WIDTH * offset)
+    )
     return builder.bitcast(builder.gep(values, [place]), FLOATS.as_pointer())
 
 
@@ -149,9 +164,11 @@ def load_block(typing_context, values, block, count):
 @intrinsic
 def store_block(typing_context, values, block, lanes):
     """Write one value of each of eight constraints."""
+
     def generate(context, builder, signature, args):
         builder.store(args[2], _lanes_pointer(builder, args[0], args[1]), align=4)
         return context.get_dummy_value()
+
     return types.none(values, types.int64, f32x8), generate
 
 
@@ -172,25 +189,31 @@ def load_numbers(typing_context, values, count):
 @intrinsic
 def load_pair(typing_context, rows, pair):
     """Rows 2 * pair and 2 * pair + 1 side by side, as they lie in memory."""
+
     def generate(context, builder, signature, args):
         return builder.load(_lanes_pointer(builder, *args), align=16)
+
     return f32x8(rows, types.int64), generate
 
 
 @intrinsic
 def store_pair(typing_context, rows, pair, lanes):
     """Write two rows side by side."""
+
     def generate(context, builder, signature, args):
         builder.store(args[2], _lanes_pointer(builder, args[0], args[1]), align=16)
         return context.get_dummy_value()
+
     return types.none(rows, types.int64, f32x8), generate
 
 
 @intrinsic
 def weight_of_pair(typing_context, pair):
     """The fourth number of each of two rows, in all four places of its row."""
+
     def generate(context, builder, signature, args):
         return shuffle(builder, args[0], args[0], [3] * 4 + [7] * 4)
+
     return f32x8(pair), generate
 
 

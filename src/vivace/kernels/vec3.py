@@ -2,6 +2,7 @@
 
 Tuples cost nothing: after inlining no tuple is left in the machine code (tests/kernels/test_lanes.py looks).
 """
+
 from .lanes import sqrt, value_function
 
 

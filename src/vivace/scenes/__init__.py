@@ -1,17 +1,18 @@
 """Built-in scenes, one file each, in the same form as a user's scene file.
 
-A scene file defines `scene()`, and may define `SETTINGS`, `CAMERA`, `check(simulation)`; built-in ones have a NAME, take
-`scene(scale)` and have `PAPER`, the settings of the paper they come from.
+A scene file defines `scene()`, and may define `SETTINGS`, `CAMERA`, `check(simulation)`; built-in ones have a NAME,
+take `scene(scale)` and have `PAPER`, the settings of the paper they come from.
 """
+
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..checks import choice, number
+from ..checks import choice, number, whole
 from ..errors import InputError
 from ..io import Camera
 from ..registry import modules_of
@@ -25,8 +26,8 @@ class Settings:
 
     iterations: int = 8
     substeps: int = 1
-    dt: float = 1 / 60       # [s] a frame
-    damping: float = 0.1     # [1/s]
+    dt: float = 1 / 60  # [s] a frame
+    damping: float = 0.1  # [1/s]
     frames: int = 300
 
 
@@ -44,6 +45,14 @@ class Setup:
     paper: Settings | None = None
     camera: Camera | None = None
     check: Callable[[Simulation], Iterator[Statement]] | None = None
+
+    def chosen(self, paper: bool = False, **changes: Any) -> Settings:
+        """The scene's settings, or its paper's, with some of them changed."""
+        if paper and self.paper is None:
+            raise InputError(f"{self.name} has no settings of a paper")
+        settings = replace(self.paper if paper and self.paper else self.settings, **changes)
+        whole("frames", settings.frames, 1)
+        return settings
 
 
 def built_in() -> dict[str, Setup]:
@@ -65,7 +74,15 @@ def _setup(module: ModuleType, name: str) -> Setup:
     if not isinstance(camera, Camera | None):
         raise InputError(f"{name}: CAMERA must be a vivace.Camera, got {type(camera).__name__}")
     summary = (module.__doc__ or "").strip().split("\n")[0]
-    return Setup(name, summary, lambda scale: _make(module, name, scale), settings, getattr(module, "PAPER", None), camera, getattr(module, "check", None))
+    return Setup(
+        name,
+        summary,
+        lambda scale: _make(module, name, scale),
+        settings,
+        getattr(module, "PAPER", None),
+        camera,
+        getattr(module, "check", None),
+    )
 
 
 def _make(module: Any, name: str, scale: float) -> Scene:
@@ -101,7 +118,14 @@ def _load(path: Path) -> ModuleType:
 
 def _told(problem: Exception, file: str) -> str:
     """What went wrong and in which line of the user's file."""
-    lines = [frame.lineno for frame in inspect.getinnerframes(problem.__traceback__)
-             if Path(frame.filename).name == Path(file).name] if problem.__traceback__ else []
+    lines = (
+        [
+            frame.lineno
+            for frame in inspect.getinnerframes(problem.__traceback__)
+            if Path(frame.filename).name == Path(file).name
+        ]
+        if problem.__traceback__
+        else []
+    )
     line = lines[-1] if lines else getattr(problem, "lineno", None)
     return f"{type(problem).__name__}{f' in line {line}' if line else ''}: {problem}"

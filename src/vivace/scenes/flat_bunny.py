@@ -1,10 +1,12 @@
-"""A solid of the bunny's size, pressed flat, springs back to its shape (paper 002, scene s1; a made-up rabbit stands in)."""
+"""A solid of the bunny's size, pressed flat, springs back (paper 002, scene s1; a made-up rabbit stands in)."""
+
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.spatial import Delaunay
 
 from ..collision.plane import Plane
+from ..diagnostics import tet_volumes
 from ..io import Camera
 from ..mesh import Mesh
 from ..scene import Ratios, Scene
@@ -18,8 +20,14 @@ PAPER = Settings(iterations=4, frames=500, damping=40.0)
 CAMERA = Camera((1.9, 1.5, 2.6), (0.0, 0.62, 0.0))
 FLATTENED = 0.05
 # Bumps on a ball: direction, height relative to the radius, sharpness. Two ears, head, tail, two feet.
-BUMPS = (((0.33, 1.0, -0.05), 1.0, 22.0), ((-0.33, 1.0, -0.05), 1.0, 22.0), ((0.0, 0.45, 0.8), 0.35, 5.0), ((0.0, 0.0, -1.0), 0.25, 25.0),
-         ((0.6, -0.7, 0.5), 0.2, 10.0), ((-0.6, -0.7, 0.5), 0.2, 10.0))
+BUMPS = (
+    ((0.33, 1.0, -0.05), 1.0, 22.0),
+    ((-0.33, 1.0, -0.05), 1.0, 22.0),
+    ((0.0, 0.45, 0.8), 0.35, 5.0),
+    ((0.0, 0.0, -1.0), 0.25, 25.0),
+    ((0.6, -0.7, 0.5), 0.2, 10.0),
+    ((-0.6, -0.7, 0.5), 0.2, 10.0),
+)
 SIZE = np.array([0.5, 0.5, 0.55])
 
 
@@ -38,9 +46,9 @@ def rabbit(scale: float = 1.0) -> Mesh:
     Skin and core are balls of subdivided icosahedra, filled in by Delaunay, then pulled into shape along the rays from
     the middle, which keeps tets right side out unless a bump is narrower than they are: then it is made lower.
     """
-    core = Mesh.ball(max(round(9 * scale ** 0.5), 2), radius=0.86 if scale > 0.3 else 0.8).vertices
-    core = core + np.random.default_rng(3).normal(0, 0.04 / max(round(9 * scale ** 0.5), 2), core.shape)
-    ball = np.concatenate([_sphere(max(round(37 * scale ** 0.5), 6)), core])
+    core = Mesh.ball(max(round(9 * scale**0.5), 2), radius=0.86 if scale > 0.3 else 0.8).vertices
+    core = core + np.random.default_rng(3).normal(0, 0.04 / max(round(9 * scale**0.5), 2), core.shape)
+    ball = np.concatenate([_sphere(max(round(37 * scale**0.5), 6)), core])
     tets = Delaunay(ball).simplices
     tets = np.where((_volumes(ball, tets) < 0)[:, None], tets[:, [0, 1, 3, 2]], tets)
     strength = 1.0
@@ -62,8 +70,11 @@ def _sphere(frequency: int) -> np.ndarray:
 def _shaped(ball: np.ndarray, strength: float) -> np.ndarray:
     radius = np.linalg.norm(ball, axis=1)
     direction = ball / np.where(radius > 0, radius, 1)[:, None]
-    height = sum(amount * np.exp(-sharpness * (1 - direction @ (np.array(way) / np.linalg.norm(way)))) for way, amount, sharpness in BUMPS)
-    return ball * (1 + strength * height * radius ** 2)[:, None] * SIZE
+    height = sum(
+        amount * np.exp(-sharpness * (1 - direction @ (np.array(way) / np.linalg.norm(way))))
+        for way, amount, sharpness in BUMPS
+    )
+    return ball * (1 + strength * height * radius**2)[:, None] * SIZE
 
 
 def _volumes(points: np.ndarray, tets: np.ndarray) -> np.ndarray:
@@ -72,13 +83,12 @@ def _volumes(points: np.ndarray, tets: np.ndarray) -> np.ndarray:
 
 
 def check(simulation: Simulation) -> Iterator[Statement]:
-    x = simulation.positions.astype(float)
-    group = next(group for group in simulation.model.groups if group.name == "volume")
-    volumes = _volumes(x, group.vertices)
-    error = abs(volumes.sum() / group.rest.sum() - 1)
+    x = simulation.positions
+    volumes, rest = tet_volumes(simulation)
+    error = abs(volumes.sum() / rest.sum() - 1)
     yield f"the volume is back within 3 % ({error:.2%})", bool(error < 0.03)
-    rest = simulation.scene.bodies[0].mesh.vertices
-    height = np.ptp(x[:, 1]) / np.ptp(rest[:, 1])
+    shape = simulation.scene.bodies[0].mesh.vertices
+    height = np.ptp(x[:, 1]) / np.ptp(shape[:, 1])
     yield f"it stands as high as it was within 8 % ({height:.1%})", bool(abs(height - 1) < 0.08)
     yield "no particle is below the floor", bool((x[:, 1] > -1e-4).all())
     inverted = float((volumes <= 0).mean())

@@ -1,4 +1,5 @@
 """Solvers, one file each. A file here with a dictionary SOLVERS adds its classes by name."""
+
 from ..checks import choice
 from ..errors import InputError
 from ..registry import declared

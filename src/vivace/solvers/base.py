@@ -1,4 +1,5 @@
 """What a solver is: a way to put constraints into batches, and an algorithm written as a schedule of sweeps."""
+
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,7 +19,9 @@ class Solver(Protocol):
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]: ...
 
 
-def position_based_dynamics(sweeps: Sweeps, projections: Iterable[Any], iterations: int, substeps: int) -> Iterator[Any]:
+def position_based_dynamics(
+    sweeps: Sweeps, projections: Iterable[Any], iterations: int, substeps: int
+) -> Iterator[Any]:
     """Müller et al. 2007, algorithm 1, for each substep; colliders come last in each iteration."""
     once = [*projections, *(sweeps.collide(i) for i in range(len(sweeps.plan.model.surfaces)))]
     for _ in range(substeps):

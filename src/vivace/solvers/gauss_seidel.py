@@ -1,4 +1,5 @@
 """Position Based Dynamics by parallel Gauss-Seidel over graph colors (Fratarcangeli and Pellacini 2015, paper 002)."""
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,11 @@ class ColoredGaussSeidel:
         return make_plan(model, divide, lambda k: corrected(k, iterations) if self.corrected_ratios else k)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
-        batches = [sweeps.project(group, batch) for group, planned in enumerate(sweeps.plan.groups) for batch in range(planned.batch_count)]
+        batches = [
+            sweeps.project(group, batch)
+            for group, planned in enumerate(sweeps.plan.groups)
+            for batch in range(planned.batch_count)
+        ]
         return position_based_dynamics(sweeps, batches, iterations, substeps)
 
 

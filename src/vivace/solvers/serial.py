@@ -2,6 +2,7 @@
 
 The reference that paper 002 compares with (Müller et al. 2007). Slower, but natural order often converges better.
 """
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

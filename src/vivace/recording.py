@@ -1,0 +1,79 @@
+"""Running a simulation into writers, so that what was made is kept whatever happens."""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import SimulationError
+from .io import Writer, write_text
+from .simulation import Report, Simulation
+
+
+@dataclass
+class Recording:
+    """What came of a run."""
+
+    reports: list[Report]
+    written: list[str]
+    seconds: float
+    failure: BaseException | None = None
+
+
+def record(simulation: Simulation, frames: int, writers: Iterable[Writer], advance: Callable[[], None]) -> Recording:
+    """Simulate and write frame by frame. What ends it early is the `failure`; the files hold all frames until then."""
+    recording, start = Recording([], [], 0.0), time.perf_counter()
+    try:
+        for report in simulation.run(frames):
+            recording.reports.append(report)
+            for writer in writers:
+                writer.write(simulation.positions)
+            advance()
+    except (SimulationError, OSError, KeyboardInterrupt) as problem:
+        recording.failure = problem
+    for writer in writers:
+        try:
+            writer.close()
+            recording.written.append(str(writer.path))
+        except OSError as problem:
+            problem.filename = str(writer.path)
+            recording.failure = recording.failure or problem
+    recording.seconds = time.perf_counter() - start
+    return recording
+
+
+def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[str, Any]:
+    """Plain numbers about a run, for people and for JSON."""
+    reports = recording.reports
+    totals = [report.milliseconds["total"] for report in reports]
+    stages = list(reports[0].milliseconds) if reports else []
+    return {
+        "scene": name,
+        "particles": simulation.model.particle_count,
+        "constraints": {group.name: len(group) for group in simulation.model.groups},
+        "colors": reports[-1].colors if reports else {},
+        "frames": len(reports),
+        "dt": simulation.dt,
+        "iterations": simulation.iterations,
+        "substeps": simulation.substeps,
+        "threads": simulation.threads,
+        "fps": 1e3 / float(np.median(totals)) if totals else 0.0,
+        "best milliseconds": min(totals, default=0.0),
+        "milliseconds": {
+            stage: float(np.median([report.milliseconds[stage] for report in reports])) for stage in stages
+        },
+        "seconds": recording.seconds,
+        "residual": {group: vars(residual) for group, residual in reports[-1].residual.items()} if reports else {},
+        "written": recording.written,
+    }
+
+
+def write_report(path: Path, summary: dict[str, Any], recording: Recording) -> None:
+    """The summary and what every step did, as JSON."""
+    steps = [report.as_dict() for report in recording.reports]
+    write_text(path, json.dumps({"summary": summary, "steps": steps}, indent=1))
+    recording.written.append(str(path))

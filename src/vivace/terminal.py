@@ -1,0 +1,96 @@
+"""What the command shows: tables, progress, summaries."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+UNITS = {"stretch": "m", "bend": "rad", "volume": "m^3"}
+err = Console(stderr=True)
+out = Console()
+if not out.is_terminal:
+    out = Console(width=200)  # a file or a pipe has no edge to wrap at
+
+
+def say(text: str) -> None:
+    """A line as it is, without colors and wrapping."""
+    out.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def complain(text: str) -> None:
+    """One line about what went wrong."""
+    err.print(f"vivace: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def preparing() -> Iterator[Callable[[str], None]]:
+    """A spinner that tells what is going on; each kernel that is really compiled is named."""
+    with err.status("starting") as status:
+        from .kernels.compile import announce_compiling
+
+        told: list[str] = []
+
+        def compiling(kernel: str) -> None:
+            status.update(f"compiling {kernel} for this processor (once)")
+            if not told and not err.is_terminal:
+                complain("compiling kernels for this processor, once; this takes some seconds")
+            told.append(kernel)
+
+        with announce_compiling(compiling):
+            yield status.update
+
+
+@contextmanager
+def progress_bar(title: str, total: int, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A bar over `total` frames; call what it gives after each."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("frames")
+    hidden = quiet or not err.is_terminal
+    with Progress(*columns, TimeRemainingColumn(), console=err, transient=True, disable=hidden) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda: progress.advance(task)
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    """A table with a column for every key."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    table = Table(*keys)
+    for row in rows:
+        table.add_row(*(_short(row.get(key, "")) for key in keys))
+    out.print(table)
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """What a run did, in a few lines."""
+    groups = ", ".join(
+        f"{count} {name} in {_count(summary['colors'].get(name, 0), 'color')}"
+        for name, count in summary["constraints"].items()
+    )
+    say(f"{summary['scene']}: {summary['particles']} particles; {groups}")
+    milliseconds = summary["milliseconds"]
+    stages = ", ".join(f"{name} {ms:.2f}" for name, ms in milliseconds.items() if name != "total")
+    filmed = any(Path(path).suffix in (".mp4", ".gif") for path in summary["written"])
+    say(
+        f"{_count(summary['frames'], 'frame')} of {summary['substeps']} x {summary['iterations']}: "
+        f"{summary['fps']:.0f} fps on {_count(summary['threads'], 'thread')}, simulation alone"
+        f"{' (slowed by the film encoder, which shares the cores)' if filmed else ''}; "
+        f"best frame {summary['best milliseconds']:.2f} ms, median {milliseconds.get('total', 0):.2f} ms ({stages})"
+    )
+    for name, residual in summary["residual"].items():
+        unit = UNITS.get(name, "")
+        say(f"residual {name}: RMS {residual['rms']:.2e}, largest {residual['largest']:.2e} {unit}".rstrip())
+    for text, holds in summary.get("checks", {}).items():
+        say(f"{'ok   ' if holds else 'WRONG'} {text}")
+    for path in summary["written"]:
+        say(f"wrote {Path(path).resolve()}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
