@@ -79,9 +79,10 @@ class Renderer:
         for i, (_, rows) in enumerate(model.bodies):
             colors[rows] = BODY_COLORS[i % len(BODY_COLORS)]
         self._bodies.point_data["color"] = (colors * 255).astype(np.uint8)
-        self._plotter.add_mesh(
-            self._bodies, scalars="color", rgb=True, smooth_shading=False, ambient=0.25, diffuse=0.8, specular=0.08
+        shown = self._plotter.add_mesh(
+            self._bodies, scalars="color", rgb=True, ambient=0.25, diffuse=0.8, specular=0.08
         )
+        shown.prop.interpolation = "Phong"  # smooth_shading=True would copy the mesh, and its points could not move
         self._shadow = self._flattened(model.positions)
         self._plotter.add_mesh(self._shadow, color=SHADOW, lighting=False)
         floor = pyvista.Plane(

@@ -15,8 +15,8 @@ from . import Settings, Statement
 NAME = "tori"
 SETTINGS = Settings(iterations=2, substeps=4, frames=240, damping=0.2)
 PAPER = Settings(iterations=8, frames=500)
-CAMERA = Camera((9.0, 7.5, 9.0), (0.6, 0.0, 0.6))
-RADIUS, TUBE, SPACING = 0.36, 0.14, 1.35
+CAMERA = Camera((10.5, 9.0, 10.5), (0.8, 0.0, 0.8))
+RADIUS, TUBE, SPACING = 0.36, 0.14, 1.6
 
 
 def scene(scale: float = 1.0) -> Scene:

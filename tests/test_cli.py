@@ -1,0 +1,203 @@
+"""The command: what it prints, what it writes, how it fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+SMALL = ("cloth-on-tube", "--scale", "0.01")
+
+
+def vivace(*arguments, cwd=None, code=0, **environment):
+    """Run the command in a new process, as a user does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "vivace.cli", *map(str, arguments)],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def error_of(*arguments, **options):
+    """The one line that bad input is answered with."""
+    done = vivace(*arguments, code=2, **options)
+    lines = [line for line in done.stderr.strip().splitlines() if "compiling" not in line]
+    assert len(lines) == 1 and lines[0].startswith("vivace: "), done.stderr
+    assert "Traceback" not in done.stderr and not done.stdout
+    return lines[0]
+
+
+def test_help_lists_every_command():
+    text = vivace("--help").stdout
+    assert all(command in text for command in ("run", "scenes", "color", "bench", "doctor"))
+
+
+def test_run_writes_what_it_says(tmp_path):
+    done = vivace("run", *SMALL, "--frames", 3, "--out", "a.npz", "--out", "b.npz", "--report", "r.json", cwd=tmp_path)
+    assert "fps" in done.stdout and "residual stretch" in done.stdout
+    assert str(tmp_path / "a.npz") in done.stdout and str(tmp_path / "r.json") in done.stdout
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert len(report["steps"]) == 3 and report["steps"][2]["frame"] == 3
+    assert set(report["steps"][0]["residual"]) == {"stretch", "bend"}
+    one, other = (np.load(tmp_path / name)["positions"] for name in ("a.npz", "b.npz"))
+    assert (one.view(np.uint32) == other.view(np.uint32)).all()
+
+
+def test_options_do_what_their_help_says(tmp_path):
+    answer = json.loads(
+        vivace(
+            "run", *SMALL, "--iterations", 3, "--substeps", 2, "--frames", 4, "--dt", 0.01, "--threads", 2, "--json"
+        ).stdout
+    )
+    assert (answer["iterations"], answer["substeps"], answer["frames"], answer["dt"]) == (3, 2, 4, 0.01)
+    assert answer["threads"] == 2 and answer["particles"] == 100
+    paper = json.loads(vivace("run", *SMALL, "--frames", 1, "--paper", "--json").stdout)
+    assert (paper["iterations"], paper["substeps"]) == (8, 1)
+    serial = json.loads(vivace("run", *SMALL, "--frames", 1, "--solver", "serial", "--json").stdout)
+    assert serial["colors"] == {"stretch": 1, "bend": 1}
+
+
+def test_threads_do_not_change_the_result(tmp_path):
+    runs = []
+    for threads in (1, 3):
+        vivace(
+            "run", *SMALL, "--frames", 10, "--threads", threads, "--out", "a.npz", cwd=tmp_path, NUMBA_NUM_THREADS="4"
+        )
+        runs.append(np.load(tmp_path / "a.npz")["positions"].view(np.uint32))
+    assert (runs[0] == runs[1]).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, named",
+    [
+        (("run", "cloth-on-tub"), "did you mean 'cloth-on-tube'"),
+        (("run", *SMALL, "--solver", "gaus-seidel"), "did you mean 'gauss-seidel'"),
+        (("run", *SMALL, "--iterations", "0"), "iterations is 0"),
+        (("run", *SMALL, "--substeps", "-1"), "substeps is -1"),
+        (("run", *SMALL, "--frames", "0"), "frames is 0"),
+        (("run", *SMALL, "--dt", "0"), "dt is 0"),
+        (("run", *SMALL, "--dt", "nan"), "dt is nan"),
+        (("run", *SMALL, "--threads", "0"), "threads is 0"),
+        (("run", "cloth-on-tube", "--scale", "0"), "scale is 0"),
+        (("run", *SMALL, "--out", "nowhere/a.mp4"), "there is no folder nowhere"),
+        (("run", *SMALL, "--out", "a.avi"), "output format '.avi'"),
+        (("run", *SMALL, "--report", "nowhere/r.json"), "there is no folder nowhere"),
+        (("run", "nothing.py"), "no scene file nothing.py"),
+        (("color", *SMALL, "--algorithm", "smallest"), "did you mean 'smallest-last'"),
+        (("bench", "limits"), "did you mean 'limit'"),
+    ],
+)
+def test_bad_input_is_answered_with_one_line_and_code_2(arguments, named, tmp_path):
+    assert named in error_of(*arguments, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text, named",
+    [
+        ("def scene():\n    return 1 / 0\n", "line 2: division by zero"),
+        ("import nothing_like_this\n", "No module named 'nothing_like_this'"),
+        ("x = (\n", "SyntaxError"),
+        ("y = 1\n", "defines no function scene()"),
+        ("def scene():\n    return 3\n", "returned int, not a vivace.Scene"),
+        ("import vivace as vv\ndef scene():\n    return vv.Scene()\n", "the scene is empty"),
+        (
+            "import vivace as vv\ndef scene():\n    s = vv.Scene()\n    s.add_cloth(vv.Mesh.grid(3, 3)).pin([9])\n    return s\n",
+            "names vertex 9",
+        ),
+    ],
+)
+def test_a_scene_file_that_fails_is_named_with_its_problem(text, named, tmp_path):
+    (tmp_path / "mine.py").write_text(text)
+    assert named in error_of("run", "mine.py", cwd=tmp_path)
+
+
+MINE = """
+import vivace as vv
+SETTINGS = vv.Settings(iterations=2, substeps=3, frames=2)
+def scene():
+    scene = vv.Scene()
+    scene.add_solid(vv.Mesh.box((2, 2, 2)))
+    return scene
+def check(simulation):
+    yield "it has fallen", bool((simulation.positions[:, 1].mean() < 0))
+    yield "it has flown", {flown}
+"""
+
+
+def test_a_users_scene_file_runs_with_its_own_settings_and_check(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE.format(flown=True))
+    answer = json.loads(vivace("run", "mine.py", "--check", "--json", cwd=tmp_path).stdout)
+    assert (answer["iterations"], answer["substeps"], answer["frames"]) == (2, 3, 2)
+    assert answer["checks"] == {"it has fallen": True, "it has flown": True}
+    (tmp_path / "mine.py").write_text(MINE.format(flown=False))
+    assert "WRONG it has flown" in vivace("run", "mine.py", "--check", cwd=tmp_path, code=1).stdout
+    assert "takes no scale" in error_of("run", "mine.py", "--scale", 2, cwd=tmp_path)
+    assert "no settings of a paper" in error_of("run", "mine.py", "--paper", cwd=tmp_path)
+
+
+def test_a_simulation_that_breaks_exits_with_1_and_keeps_its_frames(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import vivace as vv\n"
+        "def scene():\n"
+        "    s = vv.Scene(gravity=(0, -1e37, 0))\n"
+        "    s.add_cloth(vv.Mesh.grid(4, 4)).pin([0])\n"
+        "    return s\n"
+    )
+    done = vivace("run", "mine.py", "--dt", "1", "--frames", 9, "--out", "a.npz", cwd=tmp_path, code=1)
+    assert "is not finite" in done.stderr and "particle" in done.stderr and "frame" in done.stderr
+    assert (tmp_path / "a.npz").exists()
+
+
+def test_a_run_that_is_ended_keeps_its_frames(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vivace.cli", "run", *SMALL, "--frames", "100000000", "--out", "a.npz"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 120
+    while not any(file.stat().st_size > 1000 for file in tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert len(np.load(tmp_path / "a.npz")["positions"]) > 0
+    assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]
+
+
+def test_scenes_are_listed():
+    names = [scene["name"] for scene in json.loads(vivace("scenes", "--json").stdout)]
+    assert names == ["cloth-on-tube", "flat-bunny", "tori"]
+    assert all(name in vivace("scenes").stdout for name in names)
+
+
+def test_color_reports_and_plots(tmp_path):
+    rows = json.loads(vivace("color", *SMALL, "--algorithm", "all", "--plot", "c.png", "--json", cwd=tmp_path).stdout)
+    assert len(rows) == 8 and all(sum(row["sizes"]) == row["constraints"] for row in rows)
+    assert all(row["colors"] >= row["at least"] for row in rows)
+    assert (tmp_path / "c.png").read_bytes()[1:4] == b"PNG"
+    assert "smallest-last" in vivace("color", *SMALL).stdout
+
+
+def test_doctor_tells_about_threads_lanes_cache_and_extras():
+    found = {row["what"]: row for row in json.loads(vivace("doctor", "--json").stdout)}
+    assert {"threads", "lanes", "kernel cache", "OpenGL", "pictures (pyvista)"} <= set(found)
+    assert "8 floats" in found["lanes"]["found"]
+
+
+def test_bench_lists_and_writes_table_and_picture(tmp_path):
+    listed = vivace("bench", "--list").stdout
+    assert all(name in listed for name in ("pbd-table1", "limit", "small-steps", "contention", "coloring", "start"))
+    done = vivace("bench", "small-steps", "--quick", "--out", "results", cwd=tmp_path)
+    assert "mean strain" in done.stdout
+    assert (tmp_path / "results" / "small-steps.csv").read_text().startswith("substeps,iterations")
+    assert (tmp_path / "results" / "small-steps.png").read_bytes()[1:4] == b"PNG"

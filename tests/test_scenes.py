@@ -1,0 +1,67 @@
+"""Every built-in scene, as large as it is, run without pictures and pinned to a number."""
+
+import numpy as np
+import pytest
+
+import vivace as vv
+from vivace import scenes
+from vivace.backends.cpu import Team
+
+NAMES = sorted(scenes.built_in())
+# Paper 002, table 1: particles and constraints.
+SIZES = {
+    "cloth-on-tube": (10_000, {"stretch": 29_000, "bend": 29_000}),
+    "flat-bunny": (16_000, {"stretch": 80_000, "bend": 42_000, "volume": 50_000}),
+    "tori": (91_000, {"stretch": 493_000, "volume": 313_000}),
+}
+# Mean height at the end [m].
+PINNED = {"cloth-on-tube": 0.8563, "flat-bunny": 0.4744, "tori": 0.1371}
+
+
+def simulation_of(setup, settings, **options):
+    motion = {"iterations": settings.iterations, "substeps": settings.substeps, "dt": settings.dt, "damping": settings.damping}
+    return vv.Simulation(setup.make(1.0), **motion, **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scene_ends_as_its_check_demands(name):
+    setup = scenes.find(name)
+    simulation = simulation_of(setup, setup.settings)
+    for _ in simulation.run(setup.settings.frames):
+        pass
+    assert [text for text, holds in setup.check(simulation) if not holds] == []
+    assert simulation.positions[:, 1].mean() == pytest.approx(PINNED[name], rel=0.01)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scene_is_as_large_as_in_the_paper(name):
+    particles, constraints = SIZES[name]
+    model = scenes.find(name).make(1.0).build()
+    assert model.particle_count == pytest.approx(particles, rel=0.1)
+    assert {group.name: len(group) for group in model.groups} == pytest.approx(constraints, rel=0.1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [0.05, 1.5])
+def test_scale_changes_the_number_of_particles(name, scale):
+    small, whole = (scenes.find(name).make(factor).particle_count for factor in (scale, 1.0))
+    assert small == pytest.approx(scale * whole, rel=0.3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scene_has_the_same_bits_for_any_number_of_threads(name, monkeypatch):
+    monkeypatch.setattr(Team, "BEARABLE", np.inf)  # all threads take part, however long they wait
+    setup = scenes.find(name)
+    runs = []
+    for threads in (1, 2, 3, 4):
+        simulation = simulation_of(setup, setup.chosen(paper=True), threads=threads)
+        used = {report.threads for report in simulation.run(100)}
+        assert used == {threads}
+        runs.append(simulation.positions.view(np.uint32))
+    assert np.abs(simulation.positions - simulation.model.positions).max() > 0.1
+    assert all((run == runs[0]).all() for run in runs)
+
+
+def test_every_builtin_scene_tells_its_paper_and_summary():
+    for setup in scenes.built_in().values():
+        assert setup.summary and setup.paper and setup.check and setup.camera
