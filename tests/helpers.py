@@ -1,4 +1,5 @@
 """Small scenes and measures that several tests share."""
+
 import os
 import subprocess
 import sys
@@ -18,7 +19,11 @@ WEIGHTLESS = (0.0, 0.0, 0.0)
 COLLIDERS = {
     "Plane": [vv.Plane(), vv.Plane((0.1, -0.2, 0.3), (1.0, 2.0, -0.5))],
     "Sphere": [vv.Sphere(0.3), vv.Sphere(0.5, (0.1, 0.2, -0.3))],
-    "Cylinder": [vv.Cylinder(0.3), vv.Cylinder(0.4, (0.1, 0.0, 0.2), (1.0, 1.0, 0.5)), vv.Cylinder(0.4, axis=(0.0, 2.0, 0.0), length=0.5)],
+    "Cylinder": [
+        vv.Cylinder(0.3),
+        vv.Cylinder(0.4, (0.1, 0.0, 0.2), (1.0, 1.0, 0.5)),
+        vv.Cylinder(0.4, axis=(0.0, 2.0, 0.0), length=0.5),
+    ],
 }
 
 
@@ -37,13 +42,19 @@ def noise(mesh, share, seed=0):
 
 def strain(positions, mesh):
     """Relative change of length of each edge."""
-    now, rest = (np.linalg.norm(points[mesh.edges[:, 0]] - points[mesh.edges[:, 1]], axis=1) for points in (positions, mesh.vertices))
+    now, rest = (
+        np.linalg.norm(points[mesh.edges[:, 0]] - points[mesh.edges[:, 1]], axis=1)
+        for points in (positions, mesh.vertices)
+    )
     return now / rest - 1
 
 
 def violations(model, positions):
     """C of every constraint in float64, by the name of its group."""
-    return {group.name: measure(group.constraint, positions[group.vertices], group.rest.astype(float)) for group in model.groups}
+    return {
+        group.name: measure(group.constraint, positions[group.vertices], group.rest.astype(float))
+        for group in model.groups
+    }
 
 
 def momentum(scene, simulation):
@@ -51,9 +62,9 @@ def momentum(scene, simulation):
     return np.concatenate([body.masses for body in scene.bodies]) @ simulation.velocities.astype(float)
 
 
-def advance(scene, frames, **settings):
+def advance(scene, frames, threads=1, **settings):
     """A simulation of the scene after some frames."""
-    simulation = vv.Simulation(scene, **settings)
+    simulation = vv.Simulation(scene, threads=threads, **settings)
     for _ in simulation.run(frames):
         pass
     return simulation
@@ -67,8 +78,16 @@ def bare_model(constraint, points, rest, inverse_masses, surfaces=()):
     vertices = np.arange(count * arity, dtype=np.int32).reshape(count, arity)
     group = ConstraintGroup("bare", constraint, vertices, np.asarray(rest, np.float32), np.ones(count, np.float32))
     inverse_masses = np.broadcast_to(inverse_masses, (len(positions),)).astype(np.float32)
-    return Model(positions=positions, velocities=np.zeros_like(positions), inverse_masses=inverse_masses, groups=(group,), surfaces=tuple(surfaces),
-                 gravity=WEIGHTLESS, triangles=np.zeros((0, 3), np.int32), bodies=(("bare", slice(0, len(positions))),))
+    return Model(
+        positions=positions,
+        velocities=np.zeros_like(positions),
+        inverse_masses=inverse_masses,
+        groups=(group,),
+        surfaces=tuple(surfaces),
+        gravity=WEIGHTLESS,
+        triangles=np.zeros((0, 3), np.int32),
+        bodies=(("bare", slice(0, len(positions))),),
+    )
 
 
 def relaxed(model, backend, iterations=1, solver="gauss-seidel", threads=1):
@@ -83,7 +102,11 @@ def relaxed(model, backend, iterations=1, solver="gauss-seidel", threads=1):
 
 def fresh_python(code, *arguments, source=SOURCE, **environment):
     """What a new Python process prints that imports vivace from `source`."""
-    run = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", code, *map(str, arguments)], text=True, capture_output=True,
-                         env={**os.environ, "PYTHONPATH": str(source), **environment})
+    run = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", code, *map(str, arguments)],
+        text=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(source), **environment},
+    )
     assert run.returncode == 0, run.stderr
     return run.stdout.strip()

@@ -1,4 +1,5 @@
 """Random graphs for hypothesis, and the explicit graph that they stand for."""
+
 import itertools
 
 import networkx
@@ -13,7 +14,9 @@ def edge_lists(draw, most_nodes=24):
     if node_count < 2:
         return node_count, []
     nodes = st.integers(0, node_count - 1)
-    return node_count, draw(st.lists(st.tuples(nodes, nodes).filter(lambda edge: edge[0] != edge[1]), max_size=4 * node_count))
+    return node_count, draw(
+        st.lists(st.tuples(nodes, nodes).filter(lambda edge: edge[0] != edge[1]), max_size=4 * node_count)
+    )
 
 
 @st.composite

@@ -110,7 +110,7 @@ def test_bad_input_is_answered_with_one_line_and_code_2(arguments, named, tmp_pa
         ("def scene():\n    return 3\n", "returned int, not a vivace.Scene"),
         ("import vivace as vv\ndef scene():\n    return vv.Scene()\n", "the scene is empty"),
         (
-            "import vivace as vv\ndef scene():\n    s = vv.Scene()\n    s.add_cloth(vv.Mesh.grid(3, 3)).pin([9])\n    return s\n",
+            "import vivace as vv\ndef scene():\n    vv.Scene().add_cloth(vv.Mesh.grid(3, 3)).pin([9])\n",
             "names vertex 9",
         ),
     ],

@@ -1,4 +1,5 @@
 """What each built-in constraint measures; what all of them must hold is in conformance/test_constraints.py."""
+
 import numpy as np
 import pytest
 
@@ -28,7 +29,9 @@ def test_volume_measures_a_signed_volume():
 
 @pytest.mark.parametrize("angle", np.radians([-170, -90, -30, -1e-3, 0, 1e-3, 45, 90, 179]))
 def test_bend_measures_the_fold_from_flat_with_its_sign(angle):
-    assert measure(bend, book(angle)) == pytest.approx(measure(bend, book(np.pi / 2))[0] / (np.pi / 2) * angle, abs=1e-6)
+    assert measure(bend, book(angle)) == pytest.approx(
+        measure(bend, book(np.pi / 2))[0] / (np.pi / 2) * angle, abs=1e-6
+    )
 
 
 def test_bend_is_the_dihedral_of_mueller_2007():

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import given
-from strategies import constraint_vertices, edge_lists, joined_by_particles
 
 import vivace as vv
+from strategies import constraint_vertices, edge_lists, joined_by_particles
 from vivace.graph import constraint_graph, vertex_graph
 
 

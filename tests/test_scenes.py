@@ -19,8 +19,8 @@ PINNED = {"cloth-on-tube": 0.8563, "flat-bunny": 0.4744, "tori": 0.1371}
 
 
 def simulation_of(setup, settings, **options):
-    motion = {"iterations": settings.iterations, "substeps": settings.substeps, "dt": settings.dt, "damping": settings.damping}
-    return vv.Simulation(setup.make(1.0), **motion, **options)
+    motion = settings.iterations, settings.substeps, settings.dt, settings.damping
+    return vv.Simulation(setup.make(1.0), "gauss-seidel", *motion, **options)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -15,6 +15,8 @@ LARGEST_INDEX = np.iinfo(np.int32).max
 def array(name: str, values: Any, columns: int | None = None) -> np.ndarray:
     """Finite float32 numbers; (n, columns), or (n,) if `columns` is None."""
     try:
+        if np.asarray(values).dtype.kind not in "fiub":
+            raise TypeError
         result = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise InputError(f"{name}: expected numbers, got {_kind(values)}") from problem
@@ -31,7 +33,10 @@ def array(name: str, values: Any, columns: int | None = None) -> np.ndarray:
 
 def indices(name: str, values: Any, limit: int, columns: int | None = None, what: str = "vertex") -> np.ndarray:
     """Integers in 0..limit-1 as int32; (n, columns), or (n,) if `columns` is None."""
-    result = np.asarray(values)
+    try:
+        result = np.asarray(values)
+    except ValueError as problem:
+        raise InputError(f"{name}: rows of different lengths") from problem
     if result.size == 0 and result.ndim == 1:
         result = np.zeros((0, columns) if columns else 0, np.int32)
     if result.dtype.kind not in "iu":

@@ -86,6 +86,8 @@ class Mesh:
     @classmethod
     def box(cls, cells: Sequence[int] = (4, 4, 4), size: Sequence[float] = (1.0, 1.0, 1.0)) -> "Mesh":
         """A solid box of cells[0] x cells[1] x cells[2] cells of six tets each, centered at the origin."""
+        if np.shape(cells) != (3,):
+            raise InputError(f"cells is {cells!r}; it must be 3 whole numbers")
         nx, ny, nz = (checks.whole("cells", n, 1) for n in cells)
         ids = np.arange((nx + 1) * (ny + 1) * (nz + 1)).reshape(nx + 1, ny + 1, nz + 1)
         points = np.stack(
@@ -220,7 +222,7 @@ class Mesh:
 
 
 def _sizes(name: str, values: Sequence[float], count: int) -> list[float]:
-    if len(values) != count:
+    if np.shape(values) != (count,):
         raise InputError(f"{name} is {values!r}; it must be {count} numbers")
     return [checks.number(name, value, 0, open_below=True) for value in values]
 

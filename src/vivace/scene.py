@@ -1,5 +1,6 @@
 """Scenes: bodies made of meshes and materials, pins and colliders. `build()` turns one into a Model."""
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -60,6 +61,8 @@ class Body:
 
     def pin(self, vertices: Any) -> None:
         """Hold these vertices of the body where they are; they move only when the user moves them."""
+        if self._running() is not None:
+            raise InputError(f"{self.name!r}: pin before the Simulation is made; it has taken over the pins already")
         self.pinned[checks.indices(f"pins of {self.name!r}", np.atleast_1d(vertices), len(self))] = True
 
     def set_positions(self, rows: Any, positions: Any) -> None:
@@ -67,7 +70,7 @@ class Body:
 
         Rest shapes come from the mesh and stay.
         """
-        rows = checks.indices(f"rows of {self.name!r}", _rows(rows, len(self)), len(self))
+        rows = checks.indices(f"rows of {self.name!r}", _rows(f"rows of {self.name!r}", rows, len(self)), len(self))
         positions = checks.array(f"positions of {self.name!r}", positions, 3)
         if len(positions) != len(rows):
             raise InputError(
@@ -160,6 +163,8 @@ class Scene:
         `constraint` is a built-in name or anything with ARITY and value_gradient (docs/extending.md).
         `rest` (m,) is what they measure on the mesh, unless given; `stiffness_ratio` is one number or one for each.
         """
+        if body not in self.bodies:
+            raise InputError(f"{body.name!r} is a body of another scene")
         name, kind = find(constraint)
         label = f"{name} group {body.name!r}"
         vertices = checks.indices(label, vertices, len(body), kind.ARITY)
@@ -173,9 +178,9 @@ class Scene:
         rest = (
             measure(kind, body.mesh.vertices[vertices])
             if rest is None
-            else np.broadcast_to(rest, (len(vertices),) if columns == 1 else (len(vertices), columns))
+            else _one_each(f"{label} rest", rest, (len(vertices),) if columns == 1 else (len(vertices), columns))
         )
-        ratio = np.broadcast_to(np.asarray(stiffness_ratio, np.float64), (len(vertices),))
+        ratio = _one_each(f"{label} stiffness_ratio", stiffness_ratio, (len(vertices),))
         if not ((ratio >= 0) & (ratio <= 1)).all():
             first = int(np.argmin((ratio >= 0) & (ratio <= 1)))
             raise InputError(f"{label}: stiffness_ratio {ratio[first]} of constraint {first} is not between 0 and 1")
@@ -190,8 +195,10 @@ class Scene:
 
     def add_collider(self, collider: Any, friction: float = 0.3, margin: float = 0.0) -> None:
         """Something solid (Plane, Sphere, Cylinder); particles are kept `margin` [m] outside, with Coulomb friction."""
-        if not callable(getattr(collider, "distance_normal", None)) or not callable(
-            getattr(collider, "parameters", None)
+        if (
+            isinstance(collider, type)
+            or not callable(getattr(collider, "distance_normal", None))
+            or not callable(getattr(collider, "parameters", None))
         ):
             raise InputError(
                 f"collider {collider!r}: expected Plane, Sphere, Cylinder, or parameters() and distance_normal()"
@@ -236,8 +243,7 @@ class Scene:
     def _new_name(self, name: str | None, kind: str) -> str:
         taken = {body.name for body in self.bodies}
         if name is None:
-            number = 1 + sum(body.name.startswith(kind) for body in self.bodies)
-            return f"{kind}-{number}"
+            return next(f"{kind}-{number}" for number in itertools.count(1) if f"{kind}-{number}" not in taken)
         if name in taken:
             raise InputError(f"there is a body called {name!r} already")
         return name
@@ -257,6 +263,10 @@ class Scene:
             raise InputError(
                 f"{name!r}: {checks.count(loose.sum(), 'vertex', 'vertices')} without mass, in no {noun} with a size "
                 f"(first: vertex {int(np.argmax(loose))})"
+            )
+        if not (1e-30 < lumped.min() and lumped.max() < 1e30):
+            raise InputError(
+                f"{name!r}: masses of {lumped.min():.3g} to {lumped.max():.3g} kg do not fit single precision"
             )
         body = Body(self, name, mesh, self.particle_count, lumped)
         self.bodies.append(body)
@@ -283,12 +293,23 @@ def _check_edges(name: str, mesh: Mesh, edges: np.ndarray) -> None:
         )
 
 
-def _rows(rows: Any, count: int) -> np.ndarray:
+def _rows(name: str, rows: Any, count: int) -> np.ndarray:
     """Row numbers from a slice, a mask or a list."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
     rows = np.atleast_1d(rows)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows
+    if rows.dtype != bool:
+        return rows
+    if rows.shape != (count,):
+        raise InputError(f"{name}: a mask of {count} is needed, got shape {rows.shape}")
+    return np.flatnonzero(rows)
+
+
+def _one_each(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        return np.broadcast_to(np.asarray(values, np.float64), shape)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"{name}: expected one number or shape {shape}, got {np.shape(values)}") from problem
 
 
 def _list(vertices: Any) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 from . import backends, checks, solvers
 from .backends import Residual
 from .errors import InputError, SimulationError
-from .model import measure
 from .plan import Plan
 from .scene import Scene
 from .solvers.base import Solver
@@ -140,6 +139,7 @@ class Simulation:
         if not outcome.finite:
             problem = self._describe_flaw()
             self._sweeps.take_back()
+            self._views.clear()
             raise SimulationError(problem)
         for particle, target in arrivals.items():
             self.state.set("positions", np.array([particle]), target)
@@ -167,15 +167,11 @@ class Simulation:
 
     def _describe_flaw(self) -> str:
         flawed = ~(np.isfinite(self.positions).all(axis=1) & np.isfinite(self.velocities).all(axis=1))
-        particle = int(np.argmax(flawed))
+        # A pin beside a broken particle breaks with it (0 times infinity): name one that can move, if there is one.
+        particle = int(np.argmax(flawed & (self.model.inverse_masses > 0))) or int(np.argmax(flawed))
         body, rows = next((name, rows) for name, rows in self.model.bodies if particle < rows.stop)
-        named = "no group"
-        for group in self.model.groups:
-            on_it = (group.vertices == particle).any(axis=1)
-            values = measure(group.constraint, self.positions[group.vertices[on_it]]) if on_it.any() else np.zeros(1)
-            if not np.isfinite(values).all():
-                named = f"group {group.name!r}"
-                break
+        holding = [repr(group.name) for group in self.model.groups if (group.vertices == particle).any()]
+        named = f"group {', '.join(holding)}" if holding else "no group"
         return (
             f"frame {self.frame + 1}: particle {particle} ({body!r}, vertex {particle - rows.start}; {named}) "
             f"is not finite, "
@@ -191,6 +187,8 @@ class Simulation:
         values = checks.array(name, values, 3)
         if len(values) != self.model.particle_count:
             raise InputError(f"{name}: expected {self.model.particle_count} rows, got {len(values)}")
+        if name == "velocities":
+            values[self.model.inverse_masses == 0] = 0  # pins go where they are told
         self.state.set(name, slice(None), values)
         self._views.clear()
 

@@ -1,4 +1,5 @@
 """What every coloring must hold. A new file in vivace/coloring is collected by itself."""
+
 import itertools
 import re
 
@@ -6,9 +7,9 @@ import networkx
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import constraint_vertices, edge_lists, joined_by_particles
 
 import vivace as vv
+from strategies import constraint_vertices, edge_lists, joined_by_particles
 from vivace.coloring import Coloring, ColoringError, algorithms
 from vivace.coloring.greedy import smallest_last_bound
 from vivace.graph import constraint_graph
@@ -23,7 +24,9 @@ GRAPHS = {
     "bipartite": networkx.complete_bipartite_graph(4, 6),
     "crown": networkx.from_edgelist((2 * i, 2 * j + 1) for i in range(6) for j in range(6) if i != j),
     "cycle of five": networkx.cycle_graph(5),
-    "disconnected": networkx.disjoint_union_all([networkx.complete_graph(4), networkx.empty_graph(2), networkx.cycle_graph(5)]),
+    "disconnected": networkx.disjoint_union_all(
+        [networkx.complete_graph(4), networkx.empty_graph(2), networkx.cycle_graph(5)]
+    ),
     "petersen": networkx.petersen_graph(),
     "grid": networkx.convert_node_labels_to_integers(networkx.grid_2d_graph(6, 7)),
     "random": networkx.gnp_random_graph(60, 0.2, seed=1),
@@ -67,7 +70,9 @@ def test_same_seed_gives_the_same_colors(algorithm):
     graph = graph_of(GRAPHS["random"])
     for seed in (0, 7):
         np.testing.assert_array_equal(vv.color(graph, algorithm, seed).colors, vv.color(graph, algorithm, seed).colors)
-        np.testing.assert_array_equal(vv.color(graph, algorithm, np.random.default_rng(seed)).colors, vv.color(graph, algorithm, seed).colors)
+        np.testing.assert_array_equal(
+            vv.color(graph, algorithm, np.random.default_rng(seed)).colors, vv.color(graph, algorithm, seed).colors
+        )
 
 
 def test_random_order_depends_on_the_seed():
@@ -88,7 +93,9 @@ def test_any_graph_is_colored_properly(algorithm, case):
 @given(constraint_vertices())
 def test_constraints_that_share_a_particle_get_different_colors(algorithm, case):
     particle_count, vertices = case
-    assert_proper_and_complete(vv.color(constraint_graph(vertices, particle_count), algorithm).colors, joined_by_particles(vertices))
+    assert_proper_and_complete(
+        vv.color(constraint_graph(vertices, particle_count), algorithm).colors, joined_by_particles(vertices)
+    )
 
 
 @given(edge_lists())
@@ -106,7 +113,7 @@ def test_smallest_last_keeps_to_the_bound_on_any_constraints(case):
     particle_count, vertices = case
     graph, bound = constraint_graph(vertices, particle_count), degeneracy_bound(joined_by_particles(vertices))
     assert smallest_last_bound(graph) == bound
-    assert graph.largest_hub <= vv.color(graph).count <= bound or len(vertices) == 0
+    assert graph.largest_hub <= vv.color(graph).count <= bound
 
 
 @pytest.mark.parametrize("mesh", [vv.Mesh.grid(8, 8), vv.Mesh.box((3, 3, 3))], ids=["grid", "box"])
@@ -116,13 +123,16 @@ def test_smallest_last_keeps_to_the_bound_on_meshes(mesh):
         assert vv.color(graph).count <= degeneracy_bound(joined_by_particles(vertices))
 
 
-@pytest.mark.parametrize(("graph", "count"), [("star", 2), ("cycle of five", 3), ("complete", 7), ("one node", 1), ("empty", 0)])
+@pytest.mark.parametrize(
+    ("graph", "count"), [("star", 2), ("cycle of five", 3), ("complete", 7), ("one node", 1), ("empty", 0)]
+)
 def test_smallest_last_finds_the_fewest_colors_of_simple_graphs(graph, count):
     assert vv.color(graph_of(GRAPHS[graph])).count == count
 
 
-@each_graph
-def test_two_neighbors_of_one_color_are_named(oracle):
+@pytest.mark.parametrize("name", [name for name, oracle in GRAPHS.items() if oracle.edges])
+def test_two_neighbors_of_one_color_are_named(name):
+    oracle = GRAPHS[name]
     colors = vv.color(graph_of(oracle)).colors
     for one, other in itertools.islice(oracle.edges, 10):
         wrong = colors.copy()
@@ -133,13 +143,16 @@ def test_two_neighbors_of_one_color_are_named(oracle):
         assert one in named and oracle.has_edge(*named) and wrong[named[0]] == wrong[named[1]]
 
 
-@pytest.mark.parametrize(("colors", "message"), [
-    ([0, 1, -1], "node 2 has no color"),
-    ([0, 1], "expected 3 whole numbers"),
-    ([0.0, 1.0, 0.0], "expected 3 whole numbers"),
-    ([0, 3, 0], "color 1 is never used"),
-    ([1, 1, 0], "nodes 0 and 1 are neighbors and both have color 1"),
-])
+@pytest.mark.parametrize(
+    ("colors", "message"),
+    [
+        ([0, 1, -1], "node 2 has no color"),
+        ([0, 1], "expected 3 whole numbers"),
+        ([0.0, 1.0, 0.0], "expected 3 whole numbers"),
+        ([0, 3, 0], "color 1 is never used"),
+        ([1, 1, 0], "nodes 0 and 1 are neighbors and both have color 1"),
+    ],
+)
 def test_wrong_coloring_raises(colors, message):
     path = vv.Graph.from_edges(3, [[0, 1], [1, 2]])
     with pytest.raises(ColoringError, match=message):

@@ -1,8 +1,9 @@
 """What every constraint must hold. A new file in vivace/constraints is collected by itself."""
+
 import numpy as np
 import pytest
-from helpers import bare_model, random_rotation, relaxed
 
+from helpers import bare_model, random_rotation, relaxed
 from vivace.backends import backends
 from vivace.constraints import constraints
 from vivace.kernels.project import moved, projection
@@ -24,7 +25,7 @@ def random_corners(constraint, generator, count=50):
 
 def flat_corners(constraint, generator, count=50):
     """Corners in one plane as cloth rests: an edge with a wing on either side, turned anyhow."""
-    edge_and_wings = np.array([[0, 0, 0], [1, 0, 0], [0.5, 0.8, 0], [0.4, -0.7, 0]])[:constraint.ARITY]
+    edge_and_wings = np.array([[0, 0, 0], [1, 0, 0], [0.5, 0.8, 0], [0.4, -0.7, 0]])[: constraint.ARITY]
     jitter = generator.uniform(-0.1, 0.1, (count, constraint.ARITY, 3)) * [1, 1, 0]
     return np.stack([corners @ random_rotation(generator) for corners in edge_and_wings + jitter])
 
@@ -70,7 +71,9 @@ def test_gradient_is_the_finite_difference(constraint, corners_of):
     generator = np.random.default_rng(0)
     for points, rest in zip(corners_of(constraint, generator), random_rest(constraint, generator)):
         _, gradient = evaluate(constraint, points, rest)
-        np.testing.assert_allclose(gradient, finite_difference(constraint, points, rest), atol=1e-5 * abs(gradient).max())
+        np.testing.assert_allclose(
+            gradient, finite_difference(constraint, points, rest), atol=1e-5 * abs(gradient).max()
+        )
 
 
 @each_measuring_constraint
@@ -81,7 +84,9 @@ def test_gradient_at_rest_is_the_finite_difference_and_not_zero(constraint, corn
         rest = measure(constraint, points[None])[0]
         _, gradient = evaluate(constraint, points, rest)
         assert (abs(gradient).max(axis=1) > 1e-6).all()
-        np.testing.assert_allclose(gradient, finite_difference(constraint, points, rest), atol=1e-5 * abs(gradient).max())
+        np.testing.assert_allclose(
+            gradient, finite_difference(constraint, points, rest), atol=1e-5 * abs(gradient).max()
+        )
 
 
 @each_measuring_constraint
@@ -129,9 +134,16 @@ def test_projection_takes_a_small_error_away(constraint, corners_of):
 def test_stays_in_single_precision(constraint):
     """A float64 constant would make GPU code many times slower."""
     generator = np.random.default_rng(6)
-    points, rest = random_corners(constraint, generator, 1)[0].astype(np.float32), random_rest(constraint, generator, 1)[0].astype(np.float32)
-    value, gradients, factor = constraint.value_gradient(tuple(map(tuple, points)), tuple(rest) if np.ndim(rest) else rest)
-    assert {np.asarray(number).dtype for number in (value, factor, *sum(map(tuple, gradients), ()))} == {np.dtype(np.float32)}
+    points, rest = (
+        random_corners(constraint, generator, 1)[0].astype(np.float32),
+        random_rest(constraint, generator, 1)[0].astype(np.float32),
+    )
+    value, gradients, factor = constraint.value_gradient(
+        tuple(map(tuple, points)), tuple(rest) if np.ndim(rest) else rest
+    )
+    assert {np.asarray(number).dtype for number in (value, factor, *sum(map(tuple, gradients), ()))} == {
+        np.dtype(np.float32)
+    }
 
 
 @each_constraint
@@ -162,7 +174,9 @@ DEGENERATE = {
 def test_degenerate_corners_give_finite_positions(constraint, backend, shape):
     generator = np.random.default_rng(8)
     points = shape(random_corners(constraint, generator, 11))
-    after, outcome = relaxed(bare_model(constraint, points, random_rest(constraint, generator, 11), 1.0), backend, iterations=3)
+    after, outcome = relaxed(
+        bare_model(constraint, points, random_rest(constraint, generator, 11), 1.0), backend, iterations=3
+    )
     assert np.isfinite(after).all() and outcome.finite
     assert np.isfinite(outcome.residual["bare"].largest)
 
@@ -171,7 +185,11 @@ def test_degenerate_corners_give_finite_positions(constraint, backend, shape):
 @each_backend
 def test_corners_in_one_point_have_no_direction_and_stay(constraint, backend):
     points = np.full((11, constraint.ARITY, 3), 0.25)
-    after, _ = relaxed(bare_model(constraint, points, random_rest(constraint, np.random.default_rng(9), 11), 1.0), backend, iterations=3)
+    after, _ = relaxed(
+        bare_model(constraint, points, random_rest(constraint, np.random.default_rng(9), 11), 1.0),
+        backend,
+        iterations=3,
+    )
     np.testing.assert_array_equal(after, 0.25)
 
 

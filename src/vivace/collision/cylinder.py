@@ -16,7 +16,7 @@ ZERO, ONE = np.float32(0), np.float32(1)
 def distance_normal(point, parameters):
     """Distance in the plane of radius and axis, where the cylinder is a box.
 
-    Parameters: center (3), axis (3), radius, half length.
+    Parameters: center (3), axis (3), radius, half length, a direction across the axis (3).
     Near an edge both parts count; elsewhere the side or the end, whichever is nearer to the outside.
     """
     axis = parameters[3], parameters[4], parameters[5]
@@ -34,6 +34,9 @@ def distance_normal(point, parameters):
     by_end = select(at_corner, outer_end * inverse_corner, select(side > end, ZERO, ONE))
     by_side = by_side / select(radial > ZERO, radial, ONE)
     by_end = select(along < ZERO, -by_end, by_end)
+    # On the axis every way out is as near; any one will do.
+    away = radial > ZERO
+    x, y, z = select(away, x, parameters[8]), select(away, y, parameters[9]), select(away, z, parameters[10])
     return distance, (by_side * x + by_end * axis[0], by_side * y + by_end * axis[1], by_side * z + by_end * axis[2])
 
 
@@ -57,13 +60,13 @@ class Cylinder:
 
     def parameters(self) -> tuple[float, ...]:
         axis = np.array(self.axis) / np.linalg.norm(self.axis)
-        return (*self.center, *axis, self.radius, self.length / 2)
+        aside = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+        return (*self.center, *axis, self.radius, self.length / 2, *(aside / np.linalg.norm(aside)))
 
     def shape(self, reach: float) -> tuple[np.ndarray, np.ndarray]:
         """Vertices and triangles to draw: the tube, at most 2 * `reach` [m] long, and its two ends."""
         axis = np.array(self.parameters()[3:6])
-        side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
-        side /= np.linalg.norm(side)
+        side = np.array(self.parameters()[8:])
         count, half = 96, min(self.length / 2, reach)
         angle = np.arange(count) * 2 * np.pi / count
         ring = self.radius * (np.cos(angle)[:, None] * side + np.sin(angle)[:, None] * np.cross(axis, side))

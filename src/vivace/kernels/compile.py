@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import cache
 
 from llvmlite import ir
 from numba import cfunc, njit, types
@@ -101,13 +102,24 @@ def call_kernel(typing_context, kernel, arguments, first, last):
     return types.none(types.int64, types.int64, types.int64, types.int64), generate
 
 
-class _FirstPass(event.Listener):
-    def __init__(self, say):
-        self.say, self.seen = say, set()
+@cache
+def _tell_once():
+    print("vivace: compiling kernels for this processor, once; this takes some seconds", file=sys.stderr, flush=True)
+
+
+def _tell_user(_name):
+    _tell_once()
+
+
+class _Announcer(event.Listener):
+    """Tells `say(name)` when Numba really compiles one of our functions, not when it finds one in its cache."""
+
+    def __init__(self):
+        self.say, self.seen = _tell_user, set()
 
     def on_start(self, happening):
         name = happening.data["qualname"].split(".")[-1]
-        if name not in self.seen:
+        if happening.data["module"].startswith("vivace.") and name not in self.seen:
             self.seen.add(name)
             self.say(name)
 
@@ -115,12 +127,15 @@ class _FirstPass(event.Listener):
         pass
 
 
+_announcer = _Announcer()
+event.register("numba:run_pass", _announcer)
+
+
 @contextmanager
 def announce_compiling(say: Callable[[str], None]):
-    """Call `say(name)` whenever Numba really compiles a function, not when it finds one in its cache."""
-    listener = _FirstPass(say)
-    event.register("numba:run_pass", listener)
+    """Call `say(name)` for every function that is compiled, instead of a line on standard error for the first."""
+    before, _announcer.say = _announcer.say, say
     try:
         yield
     finally:
-        event.unregister("numba:run_pass", listener)
+        _announcer.say = before

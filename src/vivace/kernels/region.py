@@ -106,14 +106,18 @@ def run(table, schedule, stages, threads):
     """
     region, ticks = _compiled_region(), np.zeros(stages, np.int64)
     clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
+    before = numba.get_num_threads()
     # Not one thread more: an idle one must still be scheduled at the end.
     numba.set_num_threads(min(threads, most_threads()))
-    if threads <= most_threads() and runs_threads_together():
-        region(table, schedule, ticks, clock, counter, contended, threads, threads)
-    else:
-        # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
-        for entry in range(len(schedule)):
-            region(table, schedule[entry : entry + 1], ticks, clock, counter, contended, threads, 1)
+    try:
+        if threads <= most_threads() and runs_threads_together():
+            region(table, schedule, ticks, clock, counter, contended, threads, threads)
+        else:
+            # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
+            for entry in range(len(schedule)):
+                region(table, schedule[entry : entry + 1], ticks, clock, counter, contended, threads, 1)
+    finally:
+        numba.set_num_threads(before)  # the rest of the program has its own wishes
     return ticks, int(contended.max())
 
 

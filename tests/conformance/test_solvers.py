@@ -1,0 +1,232 @@
+"""What every solver must hold, against the physics. A new file in vivace/solvers is collected by itself.
+
+A solver whose method cannot promise the residual of `test_noise_is_relaxed` says so: PROMISES_RESIDUAL = False.
+"""
+
+import numpy as np
+import pytest
+
+import vivace as vv
+from helpers import COLLIDERS, WEIGHTLESS, advance, momentum, noise, strain, violations
+from vivace.backends import backends
+from vivace.solvers import solvers
+
+G = 9.81
+each_solver = pytest.mark.parametrize("solver", solvers())
+each_method = pytest.mark.parametrize(
+    ("solver", "backend"), [(solver, backend) for solver in solvers() for backend in backends()]
+)
+BODIES = {
+    "cloth": (vv.Mesh.grid(4, 4, (0.6, 0.6)), "add_cloth", vv.Ratios(stretch=1.0, bend=0.2)),
+    "solid": (vv.Mesh.box((2, 1, 1), (0.6, 0.3, 0.3)), "add_solid", vv.Ratios(stretch=1.0, volume=1.0, bend=0.1)),
+}
+each_body = pytest.mark.parametrize("body", BODIES)
+
+
+def scene_of(body, gravity=(0.0, -G, 0.0)):
+    mesh, add, material = BODIES[body]
+    scene = vv.Scene(gravity=gravity)
+    return scene, mesh, getattr(scene, add)(mesh, material=material)
+
+
+@each_method
+@each_body
+def test_rest_stays_at_rest(solver, backend, body):
+    scene, mesh, _ = scene_of(body, WEIGHTLESS)
+    simulation = advance(scene, 5, solver=solver, backend=backend)
+    np.testing.assert_allclose(simulation.positions, mesh.vertices, atol=1e-6)
+    np.testing.assert_allclose(simulation.velocities, 0, atol=6e-5)
+
+
+@each_method
+@each_body
+@pytest.mark.parametrize("substeps", [1, 3])
+def test_free_fall_is_exact(solver, backend, body, substeps):
+    """x0 + n h v0 + g h^2 n (n + 1) / 2, as the symplectic Euler step has it."""
+    scene, mesh, _ = scene_of(body, (0.5, -G, 2.0))
+    simulation = vv.Simulation(
+        scene, threads=1, solver=solver, backend=backend, substeps=substeps, iterations=2, dt=1 / 60, damping=0.0
+    )
+    start_velocity = np.array([1.0, 2.0, -0.5])
+    simulation.velocities = np.tile(start_velocity, (len(mesh.vertices), 1))
+    for _ in simulation.run(20):
+        pass
+    h, n = 1 / 60 / substeps, 20 * substeps
+    travelled = n * h * start_velocity + np.array(scene.gravity) * h * h * n * (n + 1) / 2
+    np.testing.assert_allclose(simulation.positions, mesh.vertices + travelled, atol=2e-5)
+    np.testing.assert_allclose(simulation.velocities - (start_velocity + np.array(scene.gravity) * n * h), 0, atol=1e-3)
+
+
+@each_method
+@pytest.mark.parametrize("substeps", [1, 4])
+def test_damping_lets_velocity_decay_exponentially(solver, backend, substeps):
+    scene, mesh, _ = scene_of("cloth", WEIGHTLESS)
+    simulation = vv.Simulation(
+        scene, threads=1, solver=solver, backend=backend, substeps=substeps, iterations=1, dt=1 / 30, damping=1.5
+    )
+    simulation.velocities = np.tile([1.0, -2.0, 0.5], (len(mesh.vertices), 1))
+    for _ in simulation.run(15):
+        pass
+    np.testing.assert_allclose(
+        simulation.velocities, np.exp(-1.5 * 0.5) * np.tile([1.0, -2.0, 0.5], (len(mesh.vertices), 1)), rtol=1e-3
+    )
+
+
+@each_method
+def test_damping_acts_before_gravity_so_a_fall_ends_at_a_steady_speed(solver, backend):
+    """v = k v + g h settles at g h / (1 - k), k = exp(-damping h)."""
+    scene, _, _ = scene_of("cloth")
+    simulation = advance(scene, 60, solver=solver, backend=backend, iterations=1, dt=1 / 30, damping=8.0)
+    assert simulation.velocities[:, 1] == pytest.approx(-G / 30 / (1 - np.exp(-8 / 30)), rel=1e-3)
+
+
+@each_method
+@each_body
+def test_pinned_particle_never_moves(solver, backend, body):
+    """Not by gravity, not by constraints that are torn, not by a collider around it."""
+    scene, mesh, added = scene_of(body)
+    pins = [0, len(mesh.vertices) - 1]
+    added.pin(pins)
+    scene.add_collider(vv.Sphere(0.2, tuple(map(float, mesh.vertices[0]))))
+    simulation = vv.Simulation(scene, threads=1, solver=solver, backend=backend)
+    stirred = simulation.positions + np.random.default_rng(0).normal(size=mesh.vertices.shape)
+    stirred[pins] = mesh.vertices[pins]
+    simulation.positions = stirred
+    for _ in simulation.run(10):
+        np.testing.assert_array_equal(simulation.positions[pins], mesh.vertices[pins])
+    np.testing.assert_array_equal(simulation.velocities[pins], 0)
+
+
+@each_method
+@each_body
+def test_momentum_of_a_free_body_is_kept(solver, backend, body):
+    scene, mesh, added = scene_of(body, WEIGHTLESS)
+    simulation = vv.Simulation(scene, threads=1, solver=solver, backend=backend, damping=0.0)
+    simulation.velocities = np.random.default_rng(0).normal(size=mesh.vertices.shape)
+    before = momentum(scene, simulation)
+    for _ in simulation.run(5):
+        pass
+    np.testing.assert_allclose(momentum(scene, simulation), before, atol=1e-5 * added.masses.sum())
+
+
+PROMISING = [name for name, solver in solvers().items() if getattr(solver, "PROMISES_RESIDUAL", True)]
+NOISY = {
+    "cloth": (vv.Mesh.grid(8, 8), "add_cloth", vv.Ratios(stretch=1.0)),
+    "solid": (vv.Mesh.box((3, 3, 3)), "add_solid", vv.Ratios(stretch=1.0, volume=1.0)),
+}
+
+
+@pytest.mark.parametrize("solver", PROMISING)
+@pytest.mark.parametrize(("mesh", "add", "material"), NOISY.values(), ids=NOISY)
+def test_noise_is_relaxed(solver, mesh, add, material):
+    """From 5 % noise, the residual falls below a tenth within 16 iterations."""
+    scene = vv.Scene(gravity=WEIGHTLESS)
+    getattr(scene, add)(mesh, material=material)
+    simulation = vv.Simulation(scene, threads=1, solver=solver, iterations=16, damping=0.0)
+    simulation.positions = mesh.vertices + noise(mesh, 0.05)
+    before = violations(simulation.model, simulation.positions)
+    report = simulation.step()
+    for name, values in before.items():
+        assert report.residual[name].rms < 0.1 * np.sqrt(np.mean(values**2))
+        assert report.residual[name].largest < 0.1 * abs(values).max()
+
+
+@each_solver
+def test_triangle_hung_by_its_tip_swings_with_the_period_of_a_pendulum(solver):
+    """Both lower corners swing at distance `height` from the axis through the tip, like a mathematical pendulum."""
+    height, angle, dt = 0.7, 0.1, 1 / 120
+    mesh = vv.Mesh([[0, 0, 0], [0, -height, -0.1], [0, -height, 0.1]], [[0, 1, 2]])
+    scene = vv.Scene()
+    triangle = scene.add_cloth(mesh, material=vv.Ratios(stretch=1.0))
+    triangle.pin(0)
+    aside = height * np.array([np.sin(angle), -np.cos(angle), 0])
+    triangle.set_positions([1, 2], [aside - [0, 0, 0.1], aside + [0, 0, 0.1]])
+    simulation = vv.Simulation(scene, threads=1, solver=solver, iterations=4, substeps=8, dt=dt, damping=0.0)
+    x = np.array([simulation.positions[1, 0] for _ in simulation.run(600)])
+    crossing = np.flatnonzero((x[:-1] > 0) & (x[1:] <= 0))
+    times = dt * (crossing + x[crossing] / (x[crossing] - x[crossing + 1]))
+    assert len(times) == 3
+    assert np.diff(times) == pytest.approx(2 * np.pi * np.sqrt(height / G) * (1 + angle**2 / 16), rel=0.02)
+
+
+@each_solver
+def test_substeps_reduce_the_strain_of_a_hanging_cloth(solver):
+    """Eight substeps of one iteration cost what one step of eight costs, and the cloth is far less like rubber."""
+    strains = []
+    for substeps, iterations in ((1, 8), (8, 1), (32, 1)):
+        mesh = vv.Mesh.grid(12, 12)
+        scene = vv.Scene()
+        scene.add_cloth(mesh, material=vv.Ratios(stretch=1.0)).pin([0, 11])
+        simulation = advance(scene, 60, solver=solver, substeps=substeps, iterations=iterations, dt=1 / 30, damping=1.0)
+        strains.append(abs(strain(simulation.positions, mesh)).mean())
+    assert strains[0] > 2 * strains[1] > 4 * strains[2] > 0
+
+
+@each_solver
+def test_soft_solid_hung_from_its_top_keeps_its_volume_by_the_volume_constraint(solver):
+    mesh = vv.Mesh.box((4, 2, 2), (1.0, 0.4, 0.4))
+    growth = {}
+    for volume in (0.0, 1.0):
+        scene = vv.Scene()
+        scene.add_solid(mesh, material=vv.Ratios(stretch=0.02, volume=volume)).pin(
+            np.flatnonzero(mesh.vertices[:, 1] > 0.19)
+        )
+        simulation = advance(scene, 60, solver=solver, damping=2.0)
+        growth[volume] = vv.Mesh(simulation.positions, tets=mesh.tets).volumes.sum() / mesh.volumes.sum() - 1
+    assert growth[0.0] > 0.05
+    assert abs(growth[1.0]) < 0.01
+
+
+def slid(solver, degrees, friction, frames=60, substeps=4):
+    """How far a block on an incline gets, and how far the law of Coulomb would let it slide."""
+    angle = np.radians(degrees)
+    down, out = np.array([np.cos(angle), -np.sin(angle), 0]), np.array([np.sin(angle), np.cos(angle), 0])
+    block = vv.Mesh.box((2, 2, 2), (0.2, 0.2, 0.2)).moved((0.0, 0.1, 0.0))
+    mesh = vv.Mesh(block.vertices @ np.stack([down, out, [0, 0, 1]]), tets=block.tets)
+    scene = vv.Scene()
+    scene.add_solid(mesh)
+    scene.add_collider(vv.Plane(normal=tuple(out)), friction=friction)
+    simulation = advance(scene, frames, solver=solver, substeps=substeps, dt=1 / 60, damping=0.0)
+    h, n = 1 / 60 / substeps, frames * substeps
+    return (simulation.positions - mesh.vertices).mean(axis=0) @ down, G * (
+        np.sin(angle) - friction * np.cos(angle)
+    ) * h * h * n * (n + 1) / 2
+
+
+@each_solver
+@pytest.mark.parametrize(("degrees", "friction"), [(20, 0.5), (30, 0.7)])
+def test_block_sticks_to_an_incline_less_steep_than_its_friction(solver, degrees, friction):
+    assert np.tan(np.radians(degrees)) < friction
+    way, _ = slid(solver, degrees, friction)
+    assert abs(way) < 0.005
+
+
+@each_solver
+@pytest.mark.parametrize(("degrees", "friction"), [(20, 0.0), (30, 0.3), (40, 0.5)])
+def test_block_slides_down_a_steeper_incline_by_the_law_of_coulomb(solver, degrees, friction):
+    way, expected = slid(solver, degrees, friction)
+    assert way == pytest.approx(expected, rel=0.02)
+
+
+@each_method
+@pytest.mark.parametrize("collider", [pytest.param(examples[0], id=name) for name, examples in COLLIDERS.items()])
+def test_falling_cloth_is_kept_outside_a_collider_and_comes_to_lie_on_it(solver, backend, collider):
+    mesh = vv.Mesh.grid(4, 4, (0.4, 0.4)).moved((0.03, 0.4, 0.02))
+    scene = vv.Scene()
+    scene.add_cloth(mesh)
+    scene.add_collider(collider, margin=0.01)
+    nearest = []
+    simulation = vv.Simulation(scene, threads=1, solver=solver, backend=backend, iterations=4)
+    for _ in simulation.run(20):
+        distance, _ = collider.distance_normal(tuple(simulation.positions.T.astype(float)), collider.parameters())
+        nearest.append(distance.min())
+    assert min(nearest) > 0.01 - 1e-5
+    assert min(nearest) < 0.01 + 1e-4
+
+
+@each_method
+def test_scene_without_constraints_still_falls(solver, backend):
+    scene = vv.Scene()
+    scene.add_cloth(vv.Mesh.grid(3, 3), material=vv.Ratios(stretch=0.0))
+    simulation = advance(scene, 6, solver=solver, backend=backend, damping=0.0)
+    assert simulation.velocities[:, 1] == pytest.approx(-G * 0.1, rel=1e-5)

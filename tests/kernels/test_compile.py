@@ -1,0 +1,105 @@
+"""Kernels are compiled once: a second process finds them on disk, and none is used after its sources have changed."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from numba import njit
+
+from helpers import SOURCE, fresh_python
+from vivace.constraints import bend, stretch, volume
+from vivace.kernels import compile as compiling
+from vivace.kernels.compile import announce_compiling, cached, source_digest
+from vivace.kernels.region import share
+
+HITS = """
+from vivace.constraints import stretch, volume
+from vivace.kernels.compile import announce_compiling
+from vivace.kernels.project import project_kernel
+announced = []
+with announce_compiling(announced.append):
+    hits = [project_kernel(constraint).cache_hits for constraint in (stretch, volume)]
+print(*hits, *announced)
+"""
+
+
+def append_comment(file):
+    file.write_text(file.read_text() + "\n# changed\n")
+
+
+def test_second_process_loads_from_the_disk_cache_and_sees_changed_sources(tmp_path):
+    shutil.copytree(SOURCE / "vivace", tmp_path / "vivace", ignore=shutil.ignore_patterns("__pycache__"))
+    hits = lambda: fresh_python(HITS, source=tmp_path, NUMBA_CACHE_DIR="")  # noqa: E731
+    assert hits().startswith("0 0 project_blocks")
+    assert hits() == "1 1"
+    append_comment(tmp_path / "vivace" / "constraints" / "stretch.py")
+    assert hits().startswith("0 1 project_blocks")
+    append_comment(tmp_path / "vivace" / "kernels" / "vec3.py")
+    assert hits().startswith("0 0 project_blocks")
+
+
+def test_digest_is_that_of_all_sources_involved():
+    digests = {source_digest(constraint.value_gradient) for constraint in (stretch, bend, volume)}
+    assert len(digests) == 3
+    assert source_digest(stretch.value_gradient) == source_digest(stretch.value_gradient)
+
+
+def test_function_without_a_source_file_is_digested_by_its_code():
+    namespaces = [{}, {}, {}]
+    for namespace, body in zip(namespaces, ("x + 1.0", "x + 1.0", "x + 2.0")):
+        exec(f"def value_gradient(x):\n    return {body}", namespace)
+    one, same, other = (source_digest(namespace["value_gradient"]) for namespace in namespaces)
+    assert one == same != other
+
+
+def test_compiles_without_the_disk_where_no_folder_can_be_written():
+    def compile_with(cache):
+        if cache:
+            raise RuntimeError("cannot cache function 'f': no locator available for file '<stdin>'")
+        return "compiled"
+
+    assert cached(compile_with) == "compiled"
+
+
+def test_other_problems_of_compiling_are_not_hidden():
+    def compile_with(cache):
+        raise RuntimeError("something else")
+
+    with pytest.raises(RuntimeError, match="something else"):
+        cached(compile_with)
+
+
+def test_compiling_of_our_functions_is_announced_once_and_only_while_asked():
+    @njit
+    def a_users_own(x):
+        return x + 1
+
+    ours = njit(share.py_func)  # the same again, uncached
+    announced = []
+    with announce_compiling(announced.append):
+        ours(0, 8, 0, 2)
+        ours(0, 8, 1, 2)
+        a_users_own(1.0)
+    assert announced == ["share"]
+    ours(0.0, 8.0, 0, 2)
+    assert announced == ["share"]
+
+
+def test_a_cold_first_use_says_so_on_standard_error_and_a_warm_one_does_not(tmp_path):
+    code = "import vivace as vv; s = vv.Scene(); s.add_cloth(vv.Mesh.grid(3, 3)); vv.Simulation(s).step()"
+    for expected in (1, 0):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            text=True,
+            capture_output=True,
+            check=True,
+        )
+        assert done.stderr.count("compiling kernels for this processor") == expected
+
+
+def test_fast_math_is_contraction_only():
+    """Under full fast-math a check for NaN finds nothing."""
+    assert compiling.OPTIONS["fastmath"] == {"contract"}
