@@ -10,6 +10,8 @@ import time
 import numpy as np
 import pytest
 
+from vivace.coloring import algorithms
+
 SMALL = ("cloth-on-tube", "--scale", "0.01")
 
 
@@ -120,6 +122,33 @@ def test_a_scene_file_that_fails_is_named_with_its_problem(text, named, tmp_path
     assert named in error_of("run", "mine.py", cwd=tmp_path)
 
 
+OWN_CONSTRAINT = """
+import vivace as vv
+from beside import MINUS
+from vivace.kernels.vec3 import norm, scale, sub
+ARITY = 2
+def value_gradient(corners, rest):
+    edge = sub(corners[0], corners[1])
+    length = norm(edge)
+    return length * (length - rest), (edge, scale(MINUS, edge)), length
+class Own:
+    ARITY, value_gradient = ARITY, staticmethod(value_gradient)
+def scene():
+    scene = vv.Scene()
+    cloth = scene.add_cloth(vv.Mesh.grid(3, 3))
+    scene.add_constraints(cloth, Own, [(0, 8)])
+    return scene
+"""
+
+
+def test_a_scene_file_may_bring_its_own_constraint_and_import_what_lies_beside_it(tmp_path):
+    (tmp_path / "beside.py").write_text("import numpy as np\nMINUS = np.float32(-1)\n")
+    (tmp_path / "mine.py").write_text(OWN_CONSTRAINT)
+    for _ in range(2):  # the second time from the kernel cache
+        answer = json.loads(vivace("run", tmp_path / "mine.py", "--frames", 1, "--json").stdout)
+        assert answer["constraints"]["Own"] == 1
+
+
 MINE = """
 import vivace as vv
 SETTINGS = vv.Settings(iterations=2, substeps=3, frames=2)
@@ -182,7 +211,7 @@ def test_scenes_are_listed():
 
 def test_color_reports_and_plots(tmp_path):
     rows = json.loads(vivace("color", *SMALL, "--algorithm", "all", "--plot", "c.png", "--json", cwd=tmp_path).stdout)
-    assert len(rows) == 8 and all(sum(row["sizes"]) == row["constraints"] for row in rows)
+    assert len(rows) == 2 * len(algorithms()) and all(sum(row["sizes"]) == row["constraints"] for row in rows)
     assert all(row["colors"] >= row["at least"] for row in rows)
     assert (tmp_path / "c.png").read_bytes()[1:4] == b"PNG"
     assert "smallest-last" in vivace("color", *SMALL).stdout

@@ -76,6 +76,16 @@ class Graph:
         ]
         return np.setdiff1d(np.concatenate(joined), [node]) if joined else np.zeros(0, np.int32)
 
+    @cached_property
+    def adjacency(self) -> tuple[np.ndarray, np.ndarray]:
+        """Compressed rows: node i has the neighbors `neighbors[offsets[i]:offsets[i + 1]]`, each once.
+
+        Written out for the colorings that go over the nodes many times; a hub of k nodes makes k (k - 1) entries.
+        """
+        offsets = np.zeros(self.node_count + 1, np.int64)
+        np.cumsum(self.degrees, out=offsets[1:])
+        return offsets, _neighbors(offsets, self.hub_offsets, self.hubs, self.node_offsets, self.nodes)
+
     @property
     def degrees(self) -> np.ndarray:
         """How many neighbors each node has. Costs the sum of squared hub sizes, as coloring does."""
@@ -123,3 +133,21 @@ def _degrees(hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray
                     seen[nodes[m]] = node
                     degrees[node] += 1
     return degrees
+
+
+@compiled
+def _neighbors(
+    offsets: np.ndarray, hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray
+) -> np.ndarray:
+    count = len(hub_offsets) - 1
+    neighbors, seen = np.empty(offsets[count], np.int32), np.full(count, -1, np.int32)
+    for node in range(count):
+        seen[node] = node
+        place = offsets[node]
+        for h in range(hub_offsets[node], hub_offsets[node + 1]):
+            for m in range(node_offsets[hubs[h]], node_offsets[hubs[h] + 1]):
+                if seen[nodes[m]] != node:
+                    seen[nodes[m]] = node
+                    neighbors[place] = nodes[m]
+                    place += 1
+    return neighbors

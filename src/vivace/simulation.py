@@ -49,7 +49,7 @@ class Simulation:
     """Steps a scene with a solver on a backend.
 
     dt: seconds a frame; each step is one frame, of `substeps` equal parts with `iterations` each.
-    damping [1/s]: velocities lose a share of exp(-damping * t).
+    damping [1/s]: velocities keep a share of exp(-damping * t).
     threads: by default all cores that the scene can keep busy; a step falls back to one thread while other processes
         hold the cores. The result is the same to the bit for any number.
     """

@@ -26,6 +26,7 @@ def color(graph: Graph, algorithm: str | Algorithm = "smallest-last", seed: int 
     function = algorithms()[choice("coloring", algorithm, algorithms())] if isinstance(algorithm, str) else algorithm
     generator = as_generator(seed)
     start = time.perf_counter()
-    colors = np.asarray(function(graph, generator))
+    made = function(graph, generator)
     milliseconds = (time.perf_counter() - start) * 1e3
-    return Coloring(graph, colors, name, milliseconds).validate()
+    colors, rounds = made if isinstance(made, tuple) else (made, 1)
+    return Coloring(graph, np.asarray(colors), name, milliseconds, rounds).validate()

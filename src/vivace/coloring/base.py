@@ -11,7 +11,8 @@ from ..errors import InputError
 from ..graph import Graph
 from ..kernels.compile import compiled
 
-Algorithm = Callable[[Graph, np.random.Generator], np.ndarray]
+# Colors, or colors and the number of rounds that they took.
+Algorithm = Callable[[Graph, np.random.Generator], np.ndarray | tuple[np.ndarray, int]]
 
 
 class ColoringError(ValueError):
@@ -26,6 +27,7 @@ class Coloring:
     colors: np.ndarray  # (nodes,) int32
     algorithm: str = ""
     milliseconds: float = 0.0
+    rounds: int = 1
 
     @cached_property
     def count(self) -> int:
@@ -50,6 +52,7 @@ class Coloring:
             "at least": self.graph.largest_hub,
             "smallest": int(self.sizes.min(initial=self.graph.node_count)),
             "largest": int(self.sizes.max(initial=0)),
+            "rounds": self.rounds,
             "balance": self.balance,
             "milliseconds": self.milliseconds,
             "sizes": self.sizes.tolist(),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache
 
+import numpy as np
 from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.core import event
@@ -46,11 +47,22 @@ def compiled(function):
     return cached(lambda cache: njit(cache=cache, error_model="numpy")(function))
 
 
+def compiled_parallel(function):
+    """Decorator: `compiled`, with `prange` over threads; an item may read only what was there before the loop."""
+    return cached(lambda cache: njit(cache=cache, parallel=True, error_model="numpy")(function))
+
+
 def _source(module, function):
     try:
         return inspect.getsource(module)
     except (OSError, TypeError):  # typed at a prompt or in a notebook
         return repr((function.__code__.co_code, function.__code__.co_consts, function.__code__.co_names))
+
+
+def _constants(function):
+    """Numbers that a function takes from its module, which may have imported them from another file."""
+    named = {name: function.__globals__.get(name) for name in sorted(function.__code__.co_names)}
+    return repr({name: value for name, value in named.items() if isinstance(value, (int, float, np.generic, tuple))})
 
 
 def source_digest(*functions):
@@ -63,6 +75,7 @@ def source_digest(*functions):
     waiting = list(functions)
     while waiting:
         function = waiting.pop()
+        sources[f"constants of {function.__module__}.{function.__qualname__}"] = _constants(function)
         module = inspect.getmodule(function)
         name = module.__name__ if module else function.__qualname__
         if name not in sources:
@@ -134,8 +147,9 @@ event.register("numba:run_pass", _announcer)
 @contextmanager
 def announce_compiling(say: Callable[[str], None]):
     """Call `say(name)` for every function that is compiled, instead of a line on standard error for the first."""
-    before, _announcer.say = _announcer.say, say
+    before = _announcer.say, _announcer.seen
+    _announcer.say, _announcer.seen = say, set()
     try:
         yield
     finally:
-        _announcer.say = before
+        _announcer.say, _announcer.seen = before

@@ -5,8 +5,8 @@ place, so the inverse mass passes through untouched.
 
 Verlet, in the form that survives small steps in single precision: the velocity takes over only what the constraints
 changed, v' = v* + (p - p*) / h, where p* = x + h v* is predicted once more with the same rounding. Differencing
-positions instead, v' = (p - x) / h, divides the rounding of x by h: 10 m from the origin, with h = 1/3840 s, that
-noise is larger than what gravity adds in a step.
+positions instead, v' = (p - x) / h, divides the rounding of x by h: 10 m from the origin, with h = 1/3840 s, that is
+two thirds of what gravity adds in a step, and a fall of one second ends 1.4 m too low.
 """
 
 from functools import cache
@@ -23,7 +23,7 @@ STEP, INVERSE_STEP, KEPT, IMPULSE = 0, 1, 2, 8
 
 
 def motion_parameters(step, damping, gravity):
-    """The numbers that the integration kernels read; `damping` [1/s] takes exp(-damping h) off the old velocity."""
+    """The numbers that the integration kernels read; `damping` [1/s] leaves exp(-damping h) of the old velocity."""
     parameters = np.zeros(16, np.float32)
     parameters[[STEP, INVERSE_STEP, KEPT]] = step, 1 / step, np.exp(-damping * step)
     parameters[IMPULSE : IMPULSE + 3] = parameters[IMPULSE + 4 : IMPULSE + 7] = np.asarray(gravity, float) * step

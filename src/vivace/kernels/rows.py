@@ -52,7 +52,7 @@ def _load_rows(context, builder, pointers):
 
 
 def _as_computed(builder, vector):
-    """The vector behind a fence: LLVM would merge the transpose with the split into rows, and shuffle twice as much."""
+    """The vector behind a fence: LLVM would merge the transpose with the split into rows, and shuffle a third more."""
     fence = builder.module.declare_intrinsic(
         f"llvm.arithmetic.fence.v{WIDTH}f32", (), ir.FunctionType(FLOATS, [FLOATS])
     )

@@ -6,6 +6,7 @@ take `scene(scale)` and have `PAPER`, the settings of the paper they come from.
 
 import importlib.util
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,9 +105,14 @@ def _make(module: Any, name: str, scale: float) -> Scene:
 def _load(path: Path) -> ModuleType:
     if not path.is_file():
         raise InputError(f"there is no scene file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # Not the bare stem, or random.py would hide the real one. The kernel cache and dataclasses look modules up by name.
+    name, folder = f"vivace_scene_{path.stem}", str(path.resolve().parent)
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # a scene may import what lies beside it
     try:
         spec.loader.exec_module(module)
     except Exception as problem:
