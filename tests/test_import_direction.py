@@ -21,6 +21,7 @@ LAYERS = (
     ("state",),
     ("backends",),
     ("solvers",),
+    ("budget",),
     ("simulation",),
     ("diagnostics", "io"),
     ("recording", "scenes"),

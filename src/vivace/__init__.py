@@ -8,7 +8,7 @@ from .errors import InputError, SimulationError
 from .graph import Graph
 from .io import Camera
 from .mesh import Mesh
-from .scene import Body, Ratios, Scene
+from .scene import Body, Compliances, Ratios, Scene
 from .scenes import Settings
 from .simulation import Report, Simulation
 from .solvers.gauss_seidel import ColoredGaussSeidel
@@ -19,6 +19,7 @@ __all__ = [
     "Body",
     "Camera",
     "Coloring",
+    "Compliances",
     "ColoredGaussSeidel",
     "Cylinder",
     "Graph",

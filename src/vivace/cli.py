@@ -74,6 +74,8 @@ def run(
     frames: Annotated[int | None, typer.Option(help="Frames to simulate [default: the scene's].")] = None,
     dt: Annotated[float | None, typer.Option(help="Seconds a frame [default: the scene's].")] = None,
     damping: Annotated[float | None, typer.Option(help="Rate of velocity loss, 1/s [default: the scene's].")] = None,
+    budget_ms: Annotated[float | None, typer.Option(help="Milliseconds a frame: do as much as fits.")] = None,
+    spend: Annotated[str, typer.Option(help="What to spend the budget on: iterations or substeps.")] = "iterations",
     paper: Annotated[bool, typer.Option("--paper", help="Settings of the paper that the scene comes from.")] = False,
     threads: Annotated[int | None, typer.Option(help="Threads [default: all cores]; none changes the result.")] = None,
     seed: Seed = 0,
@@ -106,7 +108,7 @@ def run(
         writers = open_writers(output or [], simulation.model, settings.dt, setup.camera)
     title = f"{setup.name}, {simulation.model.particle_count} particles"
     with progress_bar(title, settings.frames, quiet=as_json) as advance:
-        recording = record(simulation, settings.frames, writers, advance)
+        recording = record(simulation, settings.frames, writers, advance, budget_ms, spend)
     summary = summarize(setup.name, simulation, recording)
     if report:
         write_report(report, summary, recording)

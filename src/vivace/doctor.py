@@ -12,7 +12,6 @@ from .errors import InputError
 from .io.picture import check_gl
 from .kernels import region
 from .kernels.lanes import WIDTH
-from .simulation import core_count
 
 EXTRAS = {
     "pyvista": ("pictures", "render"),
@@ -42,7 +41,8 @@ def diagnose() -> list[Finding]:
             f"Numba {_version('numba')}, NumPy {_version('numpy')}",
         ),
         Finding(
-            "threads", f"{core_count()} cores for this process, up to {region.most_threads()} threads in one region"
+            "threads",
+            f"{region.core_count()} cores for this process, {region.most_threads()} threads in a region at most",
         ),
         _layer(),
         _lanes(),

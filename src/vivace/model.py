@@ -18,6 +18,7 @@ class ConstraintGroup:
     vertices: np.ndarray  # (m, arity) int32
     rest: np.ndarray  # (m,) or (m, REST_VALUES) float32, in the units of the constraint
     stiffness_ratio: np.ndarray  # (m,) float32 in 0..1; depends on iterations and dt
+    compliance: np.ndarray | None = None  # (m,) float32 [m/N for lengths]; None where there is a ratio instead
 
     def __len__(self) -> int:
         return len(self.vertices)

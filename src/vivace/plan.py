@@ -22,6 +22,7 @@ class PlannedGroup:
     vertices: np.ndarray  # (m, arity) int32, rows
     rest: np.ndarray
     stiffness_ratio: np.ndarray
+    compliance: np.ndarray | None = None
 
     @property
     def batch_count(self) -> int:
@@ -41,7 +42,7 @@ class Plan:
 Divide = Callable[[np.ndarray, int], tuple[Partition, Coloring | None]]
 
 
-def make_plan(model: Model, divide: Divide, ratio: Callable[[np.ndarray], np.ndarray] = lambda k: k) -> Plan:
+def make_plan(model: Model, divide: Divide, ratio: Callable[[np.ndarray], np.ndarray] | None = None) -> Plan:
     """Reorder particles, then let `divide(vertices, particle_count)` put each group's constraints into batches."""
     order = near_in_memory(model)
     row_of = np.empty_like(order)
@@ -58,7 +59,8 @@ def make_plan(model: Model, divide: Divide, ratio: Callable[[np.ndarray], np.nda
                 coloring,
                 np.ascontiguousarray(vertices[kept]),
                 group.rest[kept],
-                ratio(group.stiffness_ratio[kept]),
+                ratio(group.stiffness_ratio[kept]) if ratio else group.stiffness_ratio[kept],
+                None if group.compliance is None else group.compliance[kept],
             )
         )
     return Plan(model, order, row_of, tuple(groups))

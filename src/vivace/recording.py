@@ -24,11 +24,18 @@ class Recording:
     failure: BaseException | None = None
 
 
-def record(simulation: Simulation, frames: int, writers: Iterable[Writer], advance: Callable[[], None]) -> Recording:
+def record(
+    simulation: Simulation,
+    frames: int,
+    writers: Iterable[Writer],
+    advance: Callable[[], None],
+    budget_ms: float | None = None,
+    spend: str = "iterations",
+) -> Recording:
     """Simulate and write frame by frame. What ends it early is the `failure`; the files hold all frames until then."""
     recording, start = Recording([], [], 0.0), time.perf_counter()
     try:
-        for report in simulation.run(frames):
+        for report in simulation.run(frames, budget_ms, spend):
             recording.reports.append(report)
             for writer in writers:
                 writer.write(simulation.positions)
@@ -58,8 +65,9 @@ def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[s
         "colors": reports[-1].colors if reports else {},
         "frames": len(reports),
         "dt": simulation.dt,
-        "iterations": simulation.iterations,
-        "substeps": simulation.substeps,
+        "iterations": float(np.median([report.iterations for report in reports])) if reports else 0,
+        "substeps": float(np.median([report.substeps for report in reports])) if reports else 0,
+        "deadlines missed": sum(report.deadline_missed for report in reports),
         "threads": simulation.threads,
         "fps": 1e3 / float(np.median(totals)) if totals else 0.0,
         "best milliseconds": min(totals, default=0.0),

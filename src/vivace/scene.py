@@ -1,7 +1,7 @@
 """Scenes: bodies made of meshes and materials, pins and colliders. `build()` turns one into a Model."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -35,6 +35,24 @@ class Ratios:
             checks.number(f"Ratios {name}", getattr(self, name), 0, 1)
 
 
+@dataclass(frozen=True)
+class Compliances:
+    """XPBD compliances: the inverse of stiffness, whatever iterations and dt. 0 is rigid, None leaves a constraint out.
+
+    Energy = C^2 / (2 compliance), so the units are m/N for stretch, 1/(N m) for bend and m^5/N for volume.
+    """
+
+    stretch: float | None = 0.0
+    bend: float | None = None
+    volume: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("stretch", "bend", "volume"):
+            if getattr(self, name) is not None:
+                checks.number(f"Compliances {name}", getattr(self, name), 0)
+
+
+Material = Ratios | Compliances
 CLOTH, SOLID = Ratios(stretch=1.0, bend=0.1), Ratios(stretch=1.0, volume=1.0)
 
 
@@ -115,23 +133,24 @@ class Scene:
     def particle_count(self) -> int:
         return sum(len(body) for body in self.bodies)
 
-    def add_cloth(self, mesh: Mesh, density: float = 0.2, material: Ratios = CLOTH, name: str | None = None) -> Body:
+    def add_cloth(self, mesh: Mesh, density: float = 0.2, material: Material = CLOTH, name: str | None = None) -> Body:
         """Cloth from the triangles of a mesh; `density` in kg/m^2 (cotton shirt: 0.1 to 0.2)."""
         name = self._new_name(name, "cloth")
         self._check_mesh(name, mesh, material)
-        if material.volume:
-            raise InputError(f"{name!r}: a cloth has no tetrahedra to keep the volume of; leave Ratios(volume=...) out")
+        if _stiffness(material, "volume"):
+            raise InputError(f"{name!r}: a cloth has no tetrahedra to keep the volume of; leave volume=... out")
         if not len(mesh.triangles):
             raise InputError(f"{name!r}: a cloth needs a mesh with triangles")
         density = checks.number(f"density of {name!r}", density, 0, open_below=True)
         edges = Mesh(mesh.vertices, mesh.triangles).edges
         _check_edges(name, mesh, edges)
         body = self._add_body(name, mesh, mesh.triangles, mesh.areas * density, "triangle")
-        self._add_stretch(body, edges, material.stretch)
-        self._add_bend(body, material.bend)
+        self._add_mesh_constraints(body, material, {"stretch": edges, "bend": mesh.hinges})
         return body
 
-    def add_solid(self, mesh: Mesh, density: float = 1000.0, material: Ratios = SOLID, name: str | None = None) -> Body:
+    def add_solid(
+        self, mesh: Mesh, density: float = 1000.0, material: Material = SOLID, name: str | None = None
+    ) -> Body:
         """A soft solid from the tets of a mesh; `density` in kg/m^3 (water: 1000). Bend acts on its surface."""
         name = self._new_name(name, "solid")
         self._check_mesh(name, mesh, material)
@@ -149,19 +168,23 @@ class Scene:
             )
         _check_edges(name, mesh, mesh.edges)
         body = self._add_body(name, mesh, mesh.tets, mesh.volumes * density, "tet")
-        self._add_stretch(body, mesh.edges, material.stretch)
-        if material.volume:
-            self.add_constraints(body, "volume", mesh.tets, stiffness_ratio=material.volume)
-        self._add_bend(body, material.bend)
+        self._add_mesh_constraints(body, material, {"stretch": mesh.edges, "volume": mesh.tets, "bend": mesh.hinges})
         return body
 
     def add_constraints(
-        self, body: Body, constraint: str | Constraint, vertices: Any, rest: Any = None, stiffness_ratio: Any = 1.0
+        self,
+        body: Body,
+        constraint: str | Constraint,
+        vertices: Any,
+        rest: Any = None,
+        stiffness_ratio: Any = 1.0,
+        compliance: Any = None,
     ) -> None:
         """Constraints of any kind on a body's vertices (m, arity).
 
         `constraint` is a built-in name or anything with ARITY and value_gradient (docs/extending.md).
-        `rest` (m,) is what they measure on the mesh, unless given; `stiffness_ratio` is one number or one for each.
+        `rest` (m,) is what they measure on the mesh, unless given; `stiffness_ratio` (for PBD) and `compliance` (for
+        XPBD, instead of a ratio) are one number or one for each.
         """
         if body not in self.bodies:
             raise InputError(f"{body.name!r} is a body of another scene")
@@ -184,12 +207,19 @@ class Scene:
         if not ((ratio >= 0) & (ratio <= 1)).all():
             first = int(np.argmin((ratio >= 0) & (ratio <= 1)))
             raise InputError(f"{label}: stiffness_ratio {ratio[first]} of constraint {first} is not between 0 and 1")
+        if compliance is not None:
+            compliance = _one_each(f"{label} compliance", compliance, (len(vertices),)).astype(np.float32)
+            bad = ~(np.isfinite(compliance) & (compliance >= 0))
+            if bad.any():
+                first = int(np.argmax(bad))
+                raise InputError(f"{label}: compliance {compliance[first]} of constraint {first} is not 0 or more")
         group = ConstraintGroup(
             name,
             kind,
             vertices + np.int32(body.first),
             checks.array(f"{label} rest", rest, None if columns == 1 else columns),
             ratio.astype(np.float32),
+            compliance,
         )
         self._groups.append(group)
 
@@ -212,21 +242,11 @@ class Scene:
         if not self.bodies:
             raise InputError("the scene is empty: add a cloth or a solid first")
         inverse = np.concatenate([np.where(body.pinned, 0, 1 / body.masses) for body in self.bodies]).astype(np.float32)
-        kinds: dict[tuple[str, Any], list[ConstraintGroup]] = {}
+        kinds: dict[Any, list[ConstraintGroup]] = {}
         for group in self._groups:
             if len(group):
-                kinds.setdefault((group.name, id(group.constraint)), []).append(group)
-        groups = tuple(
-            ConstraintGroup(
-                parts[0].name,
-                parts[0].constraint,
-                *(
-                    np.concatenate([getattr(part, column) for part in parts])
-                    for column in ("vertices", "rest", "stiffness_ratio")
-                ),
-            )
-            for parts in kinds.values()
-        )
+                kinds.setdefault((group.name, id(group.constraint), group.compliance is None), []).append(group)
+        groups = _named_apart([_joined(parts) for parts in kinds.values()])
         positions = np.concatenate([body.positions for body in self.bodies])
         triangles = np.concatenate([body.mesh.triangles + np.int32(body.first) for body in self.bodies])
         return Model(
@@ -248,11 +268,13 @@ class Scene:
             raise InputError(f"there is a body called {name!r} already")
         return name
 
-    def _check_mesh(self, name: str, mesh: Mesh, material: Ratios) -> None:
+    def _check_mesh(self, name: str, mesh: Mesh, material: Material) -> None:
         if not isinstance(mesh, Mesh):
             raise InputError(f"{name!r}: expected a vivace.Mesh, got {type(mesh).__name__}")
-        if not isinstance(material, Ratios):
-            raise InputError(f"{name!r}: expected material=vivace.Ratios(...), got {type(material).__name__}")
+        if not isinstance(material, Material):
+            raise InputError(
+                f"{name!r}: expected vivace.Ratios or vivace.Compliances as material, got {type(material).__name__}"
+            )
 
     def _add_body(self, name: str, mesh: Mesh, elements: np.ndarray, masses: np.ndarray, noun: str) -> Body:
         """Each element's mass is shared by its corners."""
@@ -272,13 +294,39 @@ class Scene:
         self.bodies.append(body)
         return body
 
-    def _add_stretch(self, body: Body, edges: np.ndarray, ratio: float) -> None:
-        if ratio:
-            self.add_constraints(body, "stretch", edges, stiffness_ratio=ratio)
+    def _add_mesh_constraints(self, body: Body, material: Material, vertices: dict[str, np.ndarray]) -> None:
+        for name, members in vertices.items():
+            if len(members) and (stiffness := _stiffness(material, name)):
+                self.add_constraints(body, name, members, **stiffness)
 
-    def _add_bend(self, body: Body, ratio: float) -> None:
-        if ratio and len(body.mesh.hinges):
-            self.add_constraints(body, "bend", body.mesh.hinges, stiffness_ratio=ratio)
+
+def _named_apart(groups: list[ConstraintGroup]) -> tuple[ConstraintGroup, ...]:
+    """The groups; where a second one has the same name, it becomes name-2."""
+    seen: dict[str, int] = {}
+    named = []
+    for group in groups:
+        seen[group.name] = seen.get(group.name, 0) + 1
+        number = seen[group.name]
+        named.append(group if number == 1 else replace(group, name=f"{group.name}-{number}"))
+    return tuple(named)
+
+
+def _joined(parts: list[ConstraintGroup]) -> ConstraintGroup:
+    """Constraints of one kind as one group."""
+    first, names = (
+        parts[0],
+        ["vertices", "rest", "stiffness_ratio"] + ["compliance"] * (parts[0].compliance is not None),
+    )
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return ConstraintGroup(first.name, first.constraint, **columns)
+
+
+def _stiffness(material: Material, name: str) -> dict[str, float]:
+    """How stiff a material makes a kind of constraint, as options of add_constraints; nothing if it leaves it out."""
+    value = getattr(material, name)
+    if isinstance(material, Compliances):
+        return {} if value is None else {"compliance": value}
+    return {"stiffness_ratio": value} if value else {}
 
 
 def _check_edges(name: str, mesh: Mesh, edges: np.ndarray) -> None:

@@ -1,6 +1,5 @@
 """A scene in motion."""
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,12 +10,15 @@ import numpy as np
 
 from . import backends, checks, solvers
 from .backends import Residual
+from .budget import Work, repeat, spend_on_iterations, spend_on_substeps
 from .errors import InputError, SimulationError
+from .kernels.region import core_count
 from .plan import Plan
 from .scene import Scene
 from .solvers.base import Solver
 from .state import State
 
+AIM = 0.98e-3  # [s] of each millisecond of a budget: what comes after the sweeps takes its share
 SMALLEST_SHARE = 64  # constraints of a batch for each thread
 
 
@@ -31,6 +33,8 @@ class Report:
     milliseconds: dict[str, float]  # of each stage, and "total"
     colors: dict[str, int]  # of each group; 1 where the order is serial
     threads: int
+    work: Work  # what was done, for step(work=...): substeps, their length [s], iterations in each
+    deadline_missed: bool = False  # whether the step took longer than its budget
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
@@ -90,6 +94,7 @@ class Simulation:
             planned.group.name: planned.coloring.count if planned.coloring else 1 for planned in self.plan.groups
         }
         self._views: dict[str, np.ndarray] = {}
+        self._finishing, self._substep_seconds = 0.0, 0.0  # [s] in the last step with a budget
         self._travelling: np.ndarray = np.zeros(0, np.int64)
         scene.simulations.append(ref(self))
 
@@ -130,11 +135,26 @@ class Simulation:
             raise InputError(f"particle {particles[np.argmax(free)]} is not pinned, so it cannot be moved as a pin")
         self.control.pin_targets.update(zip(particles.tolist(), targets))
 
-    def step(self) -> Report:
-        """Advance by one frame of `dt` seconds."""
+    def step(self, budget_ms: float | None = None, spend: str = "iterations", work: Work | None = None) -> Report:
+        """Advance by one frame of `dt` seconds.
+
+        budget_ms: do as many iterations as fit (or substeps, `spend="substeps"`), at least one, instead of those set.
+        work: what the report of another step says was done, to repeat it to the bit.
+        """
         start = time.perf_counter()
+        if budget_ms is not None:
+            checks.number("budget_ms", budget_ms, 0, open_below=True)
+        checks.choice("spend", spend, ("iterations", "substeps"))
         arrivals = self._send_pins()
-        outcome = self._sweeps.run(self._schedule, self.dt / self.substeps, self.damping, self.control.gravity)
+        if budget_ms is None and work is None:
+            work = ((self.substeps, self.dt / self.substeps, self.iterations),)
+            outcome = self._sweeps.run(self._schedule, work[0][1], self.damping, self.control.gravity)
+        else:
+            self._sweeps.begin(self.dt / self.substeps, self.damping, self.control.gravity)
+            work = self._spend(start + (budget_ms or 0) * AIM, spend) if work is None else self._repeat(work)
+            finishing = time.perf_counter()
+            outcome = self._sweeps.finish()
+            self._finishing = time.perf_counter() - finishing
         self._views.clear()
         if not outcome.finite:
             problem = self._describe_flaw()
@@ -145,15 +165,37 @@ class Simulation:
             self.state.set("positions", np.array([particle]), target)
         self.control.pin_targets = {}
         self.frame += 1
-        milliseconds = {**outcome.milliseconds, "total": (time.perf_counter() - start) * 1e3}
+        total = (time.perf_counter() - start) * 1e3
         return Report(
-            self.frame, self.iterations, self.substeps, outcome.residual, milliseconds, self._colors, outcome.threads
+            frame=self.frame,
+            iterations=max(iterations for _, _, iterations in work),
+            substeps=sum(substeps for substeps, _, _ in work),
+            residual=outcome.residual,
+            milliseconds={**outcome.milliseconds, "total": total},
+            colors=self._colors,
+            threads=outcome.threads,
+            work=work,
+            deadline_missed=budget_ms is not None and total > budget_ms,
         )
 
-    def run(self, frames: int) -> Iterator[Report]:
+    def _spend(self, deadline: float, spend: str) -> Work:
+        deadline -= self._finishing
+        if spend == "iterations":
+            return spend_on_iterations(self._sweeps, self.solver, self.dt, self.substeps, deadline)
+        guess = self._substep_seconds or max(deadline - time.perf_counter(), 1e-6) / self.substeps
+        work, self._substep_seconds = spend_on_substeps(
+            self._sweeps, self.solver, self.dt, self.iterations, deadline, guess
+        )
+        return work
+
+    def _repeat(self, work: Work) -> Work:
+        repeat(self._sweeps, self.solver, work)
+        return work
+
+    def run(self, frames: int, budget_ms: float | None = None, spend: str = "iterations") -> Iterator[Report]:
         """Step `frames` times, giving back each step's report as it is done."""
         for _ in range(checks.whole("frames", frames, 0)):
-            yield self.step()
+            yield self.step(budget_ms, spend)
 
     def _send_pins(self) -> dict[int, np.ndarray]:
         """Pinned particles travel with the velocity that brings them to their target within the frame."""
@@ -205,8 +247,3 @@ def useful_threads(plan: Plan) -> int:
     batches = sum(planned.batch_count for planned in plan.groups)
     constraints = sum(len(planned.vertices) for planned in plan.groups)
     return max(min(core_count(), constraints // (SMALLEST_SHARE * max(batches, 1))), 1)
-
-
-def core_count() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -74,11 +74,13 @@ def print_summary(summary: dict[str, Any]) -> None:
     stages = ", ".join(f"{name} {ms:.2f}" for name, ms in milliseconds.items() if name != "total")
     filmed = any(Path(path).suffix in (".mp4", ".gif") for path in summary["written"])
     say(
-        f"{_count(summary['frames'], 'frame')} of {summary['substeps']} x {summary['iterations']}: "
+        f"{_count(summary['frames'], 'frame')} of {summary['substeps']:.0f} x {summary['iterations']:.0f}: "
         f"{summary['fps']:.0f} fps on {_count(summary['threads'], 'thread')}, simulation alone"
         f"{' (slowed by the film encoder, which shares the cores)' if filmed else ''}; "
         f"best frame {summary['best milliseconds']:.2f} ms, median {milliseconds.get('total', 0):.2f} ms ({stages})"
     )
+    if summary["deadlines missed"]:
+        say(f"{_count(summary['deadlines missed'], 'frame')} took longer than the budget")
     for name, residual in summary["residual"].items():
         unit = UNITS.get(name, "")
         say(f"residual {name}: RMS {residual['rms']:.2e}, largest {residual['largest']:.2e} {unit}".rstrip())

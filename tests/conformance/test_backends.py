@@ -97,6 +97,30 @@ def test_every_batch_equals_reference(backend, group):
         )
 
 
+def compliant_scene():
+    """Every kind of constraint with a compliance, soft and rigid."""
+    scene = vv.Scene()
+    cloth = scene.add_cloth(vv.Mesh.grid(6, 5), material=vv.Compliances(stretch=1e-3, bend=0.1))
+    scene.add_solid(vv.Mesh.box((2, 2, 2)), material=vv.Compliances(stretch=0.0, bend=1.0, volume=1e-6))
+    cloth.pin([0, 5])
+    return scene
+
+
+@each_fast_backend
+@pytest.mark.parametrize("group", range(3))
+def test_compliant_sweep_equals_reference_and_multipliers_add_up(backend, group):
+    results = []
+    for name in (backend, "reference"):
+        plan = find("xpbd").prepare(compliant_scene().build(), 1, 0)
+        state = stirred_state(plan)
+        sweeps = load(name, plan, state, 2)
+        once = [sweeps.project_compliant(group, batch) for batch in range(plan.groups[group].batch_count)]
+        schedule = [sweeps.predict, sweeps.forget_multipliers(group), *once, *once, sweeps.update_velocities]
+        sweeps.run(sweeps.prepare(schedule), 1 / 60, 0.5, GRAVITY)
+        results.append(state.get("positions"))
+    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)
+
+
 @each_fast_backend
 @pytest.mark.parametrize("group", range(3))
 def test_serial_sweep_equals_reference(backend, group):

@@ -12,7 +12,7 @@ from ..kernels.collide import collide_kernel
 from ..kernels.integrate import copy_kernel, motion_parameters, predict_kernel, update_kernel
 from ..kernels.lanes import WIDTH
 from ..kernels.measure import chunks, finite_kernel, residual_kernel
-from ..kernels.project import project_in_order_kernel, project_kernel
+from ..kernels.project import forget_kernel, project_compliant_kernel, project_in_order_kernel, project_kernel
 from ..kernels.rows import in_blocks
 from ..plan import Plan, PlannedGroup
 from ..state import State, aligned
@@ -34,11 +34,10 @@ class BlockedGroup:
         self.first_block = np.cumsum([0] + [len(batch) // WIDTH for batch in filled])
         self.vertices = np.ascontiguousarray(planned.vertices[order], np.int32)
         self.rest = in_blocks(planned.rest[order].astype(np.float32))
-        uniform = (planned.stiffness_ratio == planned.stiffness_ratio[0]).all()
-        self.ratios = np.ascontiguousarray(
-            planned.stiffness_ratio[:1].repeat(WIDTH) if uniform else planned.stiffness_ratio[order], np.float32
-        )
-        self.ratio_step = 0 if uniform else 1
+        self.ratios, self.ratio_step = _blocks_or_one(planned.stiffness_ratio, order)
+        if planned.compliance is not None:
+            self.compliances, self.compliance_step = _blocks_or_one(planned.compliance, order)
+            self.multipliers = np.zeros(len(order), np.float32)
         self.real_lanes = np.full(self.first_block[-1], WIDTH, np.float32)
         for (a, b), end in zip(bounds, self.first_block[1:]):
             self.real_lanes[end - 1] = (b - a - 1) % WIDTH + 1
@@ -46,6 +45,13 @@ class BlockedGroup:
     @property
     def blocks(self) -> int:
         return int(self.first_block[-1])
+
+
+def _blocks_or_one(column: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, int]:
+    """A column in the order of the blocks and 1, or a single block and 0 if all its values are equal."""
+    uniform = bool((column == column[0]).all())
+    chosen = column[:1].repeat(WIDTH) if uniform else column[order]
+    return np.ascontiguousarray(chosen, np.float32), 0 if uniform else 1
 
 
 class Team:
@@ -116,11 +122,10 @@ class CpuSweeps:
             )
             for planned, group, results in zip(plan.groups, self.blocked_groups, self._results)
         ]
-        self.project, self.project_in_order, self.collide = (
-            cache(self._project),
-            cache(self._project_in_order),
-            cache(self._collide),
-        )
+        # However often a solver asks, one row of the table for each.
+        self.project, self.project_in_order = cache(self._project), cache(self._project_in_order)
+        self.project_compliant = cache(self._project_compliant)
+        self.forget_multipliers, self.collide = cache(self._forget_multipliers), cache(self._collide)
 
     def _project(self, group: int, batch: int) -> int:
         planned, blocked = self.plan.groups[group], self.blocked_groups[group]
@@ -134,6 +139,25 @@ class CpuSweeps:
             blocked.ratios,
             blocked.ratio_step,
         )
+
+    def _project_compliant(self, group: int, batch: int) -> int:
+        planned, blocked = self.plan.groups[group], self.blocked_groups[group]
+        return self._sweep(
+            planned.group.name,
+            project_compliant_kernel(planned.group.constraint),
+            *blocked.first_block[batch : batch + 2],
+            self.predicted,
+            blocked.vertices,
+            blocked.rest,
+            blocked.compliances,
+            blocked.compliance_step,
+            blocked.multipliers,
+            self._motion,
+        )
+
+    def _forget_multipliers(self, group: int) -> int:
+        blocked = self.blocked_groups[group]
+        return self._sweep("integrate", forget_kernel(), 0, blocked.blocks, blocked.multipliers)
 
     def _project_in_order(self, group: int) -> int:
         planned = self.plan.groups[group]
@@ -164,29 +188,61 @@ class CpuSweeps:
             np.array([touched.friction, touched.margin], np.float32),
         )
 
-    def prepare(self, schedule: Iterable[int]) -> np.ndarray:
+    def prepare(self, schedule: Iterable[int | None]) -> np.ndarray:
         """The schedule with what every run begins and ends with: keep the state, measure what became of it."""
-        prepared = np.array([*self._keep, *schedule, *self._measure], np.int64)
-        self._table = np.array(self._rows, region.SWEEP)
-        return prepared
+        return self._known([*self._keep, *schedule, *self._measure])
 
     def run(self, prepared: np.ndarray, step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
-        self._motion[:] = motion_parameters(step, damping, gravity)
+        self._start(step, damping, gravity)
+        self._sweep_through(prepared)
+        return self._outcome()
+
+    def begin(self, step: float, damping: float, gravity: tuple[float, float, float]) -> None:
+        """Start a run that goes in pieces."""
+        self._start(step, damping, gravity)
+        self._sweep_through(self._known(self._keep))
+
+    def set_step(self, step: float) -> None:
+        self._motion[:] = motion_parameters(step, *self._forces)
+
+    def advance(self, tokens: Iterable[int | None]) -> None:
+        self._sweep_through(self._known(tokens))
+
+    def finish(self) -> Outcome:
+        self._sweep_through(self._known(self._measure))
+        return self._outcome()
+
+    def _known(self, tokens: Iterable[int | None]) -> np.ndarray:
+        if len(self._table) < len(self._rows):
+            self._table = np.array(self._rows, region.SWEEP)
+        return np.array([token for token in tokens if token is not None], np.int64)
+
+    def _start(self, step: float, damping: float, gravity: tuple[float, float, float]) -> None:
+        self._forces = damping, gravity
+        self.set_step(step)
+        self._ticks = np.zeros(len(self._stages), np.int64)
+        self._seconds, self._threads = 0.0, 1
+
+    def _sweep_through(self, schedule: np.ndarray) -> None:
         start = time.perf_counter()
         threads = self._team.size()
-        ticks, long_waits = region.run(self._table, prepared, len(self._stages), threads)
-        self._team.tell(long_waits, len(prepared))
-        total = (time.perf_counter() - start) * 1e3
+        ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads)
+        self._team.tell(long_waits, len(schedule))
+        self._ticks += ticks
+        self._threads = max(self._threads, threads)
+        self._seconds += time.perf_counter() - start
+
+    def _outcome(self) -> Outcome:
         # Elsewhere the unit of the clock is not known, but its sum is.
-        unit = 1e-6 if platform.system() != "Windows" else total / max(ticks.sum(), 1)
+        unit = 1e-6 if platform.system() != "Windows" else self._seconds * 1e3 / max(self._ticks.sum(), 1)
         residual = {
             planned.group.name: Residual(
                 float(np.sqrt(results[:, 0].sum() / len(planned.vertices))), float(results[:, 1].max())
             )
             for planned, results in zip(self.plan.groups, self._results)
         }
-        milliseconds = {stage: float(t * unit) for stage, t in zip(self._stages, ticks)}
-        return Outcome(not self._flaws.any(), residual, milliseconds, threads)
+        milliseconds = {stage: float(t * unit) for stage, t in zip(self._stages, self._ticks)}
+        return Outcome(not self._flaws.any(), residual, milliseconds, self._threads)
 
     def run_bare(self, schedule: np.ndarray) -> None:
         """Only the sweeps of a schedule, with the motion of the last run: what benchmarks compare."""

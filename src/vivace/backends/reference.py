@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels.collide import pushed_out
 from ..kernels.integrate import flight_velocity
-from ..kernels.project import moved, projection
+from ..kernels.project import compliant_projection, moved, projection
 from ..model import measure
 from ..plan import Plan
 from ..state import State
@@ -24,6 +24,7 @@ class ReferenceSweeps:
         self.plan, self.state = plan, state
         self.predicted = state.positions.copy()
         self.kept = state.positions.copy(), state.velocities.copy()
+        self.multipliers = [np.zeros(len(planned.vertices), np.float32) for planned in plan.groups]
         self.step, self.keep, self.impulse = np.float32(0), np.float32(1), np.zeros(4, np.float32)
 
     def predict(self) -> None:
@@ -49,6 +50,13 @@ class ReferenceSweeps:
 
         return one_by_one
 
+    def project_compliant(self, group: int, batch: int) -> Sweep:
+        offsets = self.plan.groups[group].partition.offsets
+        return partial(self._project, group, np.arange(offsets[batch], offsets[batch + 1]), compliant=True)
+
+    def forget_multipliers(self, group: int) -> Sweep:
+        return partial(self.multipliers[group].fill, 0)
+
     def collide(self, surface: int) -> Sweep:
         def push() -> None:
             touched = self.plan.model.surfaces[surface]
@@ -63,20 +71,35 @@ class ReferenceSweeps:
 
         return push
 
-    def prepare(self, schedule: Iterable[Sweep]) -> list[Sweep]:
-        return list(schedule)
+    def prepare(self, schedule: Iterable[Sweep | None]) -> list[Sweep]:
+        return [sweep for sweep in schedule if sweep is not None]
 
     def run(self, prepared: list[Sweep], step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
-        start = time.perf_counter()
+        self.begin(step, damping, gravity)
+        self.advance(prepared)
+        return self.finish()
+
+    def begin(self, step: float, damping: float, gravity: tuple[float, float, float]) -> None:
+        self._start, self._forces = time.perf_counter(), (damping, gravity)
+        self.kept[0][:], self.kept[1][:] = self.state.positions, self.state.velocities
+        self.set_step(step)
+
+    def set_step(self, step: float) -> None:
+        damping, gravity = self._forces
         self.step, self.keep = np.float32(step), np.float32(np.exp(-damping * step))
         self.impulse = np.array([*gravity, 0], np.float32) * self.step
-        self.kept[0][:], self.kept[1][:] = self.state.positions, self.state.velocities
+
+    def advance(self, tokens: Iterable[Sweep | None]) -> None:
         with np.errstate(all="ignore"):
-            for sweep in prepared:
-                sweep()
+            for sweep in tokens:
+                if sweep is not None:
+                    sweep()
+
+    def finish(self) -> Outcome:
+        with np.errstate(all="ignore"):
             residual = {planned.group.name: self._residual(group) for group, planned in enumerate(self.plan.groups)}
         finite = bool(np.isfinite(self.state.positions).all() and np.isfinite(self.state.velocities).all())
-        return Outcome(finite, residual, {"all": (time.perf_counter() - start) * 1e3}, threads=1)
+        return Outcome(finite, residual, {"all": (time.perf_counter() - self._start) * 1e3}, threads=1)
 
     def take_back(self) -> None:
         """Return to the state before the last run."""
@@ -85,16 +108,22 @@ class ReferenceSweeps:
     def _flight(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         return flight_velocity(v, x[:, 3:], self.keep, self.impulse)
 
-    def _project(self, group: int, members: np.ndarray) -> None:
+    def _project(self, group: int, members: np.ndarray, compliant: bool = False) -> None:
         """Constraints that share no particle, all at once."""
         planned = self.plan.groups[group]
         vertices = planned.vertices[members]
         corners = tuple(tuple(self.predicted[vertices[:, c]].T) for c in range(vertices.shape[1]))
         rest = planned.rest[members]
-        value, gradients, _ = planned.group.constraint.value_gradient(
+        value, gradients, factor = planned.group.constraint.value_gradient(
             corners, rest if rest.ndim == 1 else tuple(rest.T)
         )
-        change = projection(value, gradients, corners, planned.stiffness_ratio[members])
+        if compliant:
+            assert planned.compliance is not None
+            softness, multiplier = planned.compliance[members] / self.step**2, self.multipliers[group][members]
+            change = compliant_projection(value, gradients, factor, corners, softness, multiplier)
+            self.multipliers[group][members] = multiplier + factor * change
+        else:
+            change = projection(value, gradients, corners, planned.stiffness_ratio[members])
         for c, (corner, gradient) in enumerate(zip(corners, gradients)):
             self.predicted[vertices[:, c]] = np.stack(moved(corner, gradient, change), axis=1)
 

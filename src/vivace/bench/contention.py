@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.region import core_count
 from ..mesh import Mesh
 from ..scene import Ratios, Scene
-from ..simulation import Simulation, core_count
+from ..simulation import Simulation
 from .limit import WORKS
 
 NAME = "contention"

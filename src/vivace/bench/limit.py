@@ -18,9 +18,10 @@ import numpy as np
 
 from ..backends.cpu import CpuSweeps
 from ..errors import InputError
+from ..kernels.region import core_count
 from ..mesh import Mesh
 from ..scene import Ratios, Scene
-from ..simulation import Simulation, core_count
+from ..simulation import Simulation
 from ..state import aligned
 from .timing import race
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import scenes
-from ..simulation import Simulation, core_count
+from ..kernels.region import core_count
+from ..simulation import Simulation
 
 NAME = "pbd-table1"
 # Particles, constraints / colors, iterations, fps on one thread, twelve threads and their GPU.

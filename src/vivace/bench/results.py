@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..io import write_text
-from ..simulation import core_count
+from ..kernels.region import core_count
 
 
 def processor() -> str:

@@ -11,105 +11,106 @@ from numba import prange
 
 from .. import checks
 from ..graph import Graph
+from ..kernels import barrier
 from ..kernels.compile import compiled, compiled_parallel
-from .rounds import hashed, seed_from, still_without
+from ..kernels.region import run_together, share
+from .rounds import LINE, hashed, keep_uncolored, seed_from
 
 ONE = np.uint64(1)
 
 
 @compiled
-def _kth_color(palette: np.ndarray, k: int) -> int:
-    """The k-th color of a palette, which is a row of bits."""
+def draw(palette: np.ndarray, number: np.uint64) -> int:
+    """A color of a palette, which is a row of bits, picked by a random number."""
+    size = 0
+    for bits in palette:
+        while bits:
+            bits &= bits - ONE
+            size += 1
+    skipped = np.int64(number % np.uint64(max(size, 1)))
     for word in range(len(palette)):
         bits, color = palette[word], 64 * word
         while bits:
             if bits & ONE:
-                if k == 0:
+                if skipped == 0:
                     return color
-                k -= 1
+                skipped -= 1
             bits >>= ONE
             color += 1
     return -1
 
 
 @compiled
-def _size(palette: np.ndarray) -> int:
-    count = 0
-    for word in palette:
-        bits = word
-        while bits:
-            bits &= bits - ONE
-            count += 1
-    return count
+def feed(node: int, palettes: np.ndarray, fresh: np.ndarray, taken: np.ndarray) -> None:
+    """Give a hungry node the first color that its palette has never held and no neighbor has."""
+    for word in palettes[node]:
+        if word:
+            return
+    color = fresh[node]
+    while taken[color // 64] >> np.uint64(color % 64) & ONE:
+        color += 1
+    palettes[node, color // 64] |= ONE << np.uint64(color % 64)
+    fresh[node] = color + 1
 
 
 @compiled_parallel
-def _first_palettes(sizes: np.ndarray, words: int) -> np.ndarray:
-    palettes = np.zeros((len(sizes), words), np.uint64)
-    for node in prange(len(sizes)):
-        for color in range(sizes[node]):
-            palettes[node, color // 64] |= ONE << np.uint64(color % 64)
-    return palettes
-
-
-@compiled_parallel
-def _draw(left: np.ndarray, seed: np.uint64, turn: int, palettes: np.ndarray, drawn: np.ndarray) -> None:
-    """Tentative coloring (steps 5 and 6)."""
-    for i in prange(len(left)):
-        node = left[i]
-        size = _size(palettes[node])
-        drawn[node] = _kth_color(palettes[node], np.int64(hashed(seed, turn, node) % np.uint64(size)))
-
-
-@compiled_parallel
-def _settle(
-    left: np.ndarray, drawn: np.ndarray, offsets: np.ndarray, neighbors: np.ndarray, colors: np.ndarray
-) -> np.ndarray:
-    """Conflict resolution (steps 7 to 11). The highest number wins among uncolored nodes only."""
-    new = colors.copy()
-    for i in prange(len(left)):
-        node = left[i]
-        wins = True
-        for n in range(offsets[node], offsets[node + 1]):
-            other = neighbors[n]
-            if colors[other] < 0 and other > node and drawn[other] == drawn[node]:
-                wins = False
-                break
-        if wins:
-            new[node] = drawn[node]
-    return new
-
-
-@compiled_parallel
-def _feed(
-    left: np.ndarray,
+def color_by_draws(
     offsets: np.ndarray,
     neighbors: np.ndarray,
-    colors: np.ndarray,
-    palettes: np.ndarray,
     fresh: np.ndarray,
-) -> None:
-    """Take the neighbors' colors from the palettes (step 12), and feed the hungry (steps 14 to 16).
-
-    `fresh[node]` is the first color that its palette has never held.
-    """
-    for i in prange(len(left)):
-        node = left[i]
-        for n in range(offsets[node], offsets[node + 1]):
-            color = colors[neighbors[n]]
-            if color >= 0 and color // 64 < palettes.shape[1]:
-                palettes[node, color // 64] &= ~(ONE << np.uint64(color % 64))
-        if _size(palettes[node]) == 0:
-            color, taken = fresh[node], True
-            while taken:
-                taken = False
+    words: int,
+    seed: np.uint64,
+    counter: np.ndarray,
+    threads: int,
+) -> tuple[np.ndarray, int]:
+    """Rounds of drawing, settling and feeding; `fresh` holds the size of each palette. Also gives their number."""
+    count = len(offsets) - 1
+    colors, drawn = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
+    palettes, left = np.zeros((count, words), np.uint64), np.arange(count).astype(np.int32)
+    wins, remaining, rounds = np.zeros(count, np.int8), np.zeros(threads * LINE, np.int64), np.zeros(1, np.int64)
+    for thread in prange(threads):
+        begin, end = share(0, count, thread, threads)
+        mine, size, turn, taken = left[begin:end], end - begin, 0, np.zeros(words, np.uint64)
+        for node in range(begin, end):
+            for color in range(fresh[node]):
+                palettes[node, color // 64] |= ONE << np.uint64(color % 64)
+        while True:
+            for i in range(size):  # tentative coloring, steps 5 and 6
+                drawn[mine[i]] = draw(palettes[mine[i]], hashed(seed, turn, mine[i]))
+            barrier.wait(counter, threads)
+            for i in range(
+                size
+            ):  # conflict resolution, steps 7 to 11; the highest number wins among the uncolored only
+                node = mine[i]
+                wins[node] = 1
                 for n in range(offsets[node], offsets[node + 1]):
-                    if colors[neighbors[n]] == color:
-                        taken = True
-                        color += 1
+                    other = neighbors[n]
+                    if other > node and colors[other] < 0 and drawn[other] == drawn[node]:
+                        wins[node] = 0
                         break
-            palettes[node, color // 64] |= ONE << np.uint64(color % 64)
-            fresh[node] = color + 1
+            barrier.wait(counter, threads)
+            for i in range(size):
+                if wins[mine[i]]:
+                    colors[mine[i]] = drawn[mine[i]]
+            size = keep_uncolored(colors, mine, size)
+            remaining[thread * LINE] = size
+            barrier.wait(counter, threads)
+            for i in range(size):  # steps 12 to 16
+                node = mine[i]
+                taken[:] = 0
+                for n in range(offsets[node], offsets[node + 1]):
+                    color = colors[neighbors[n]]
+                    if color >= 0:
+                        taken[color // 64] |= ONE << np.uint64(color % 64)
+                for word in range(words):
+                    palettes[node, word] &= ~taken[word]
+                feed(node, palettes, fresh, taken)
+            turn += 1
+            if remaining.sum() == 0:
+                break
+        if thread == 0:
+            rounds[0] = turn
+    return colors, rounds[0]
 
 
 def brooks_vizing(graph: Graph, generator: np.random.Generator, shrink: float | None = None) -> tuple[np.ndarray, int]:
@@ -118,24 +119,17 @@ def brooks_vizing(graph: Graph, generator: np.random.Generator, shrink: float | 
         checks.number("shrink", shrink, 1)
     offsets, neighbors = graph.adjacency
     degrees = np.diff(offsets)
-    factor = max(1, degrees.min(initial=1)) if shrink is None else shrink
+    factor = max(1, degrees.min(initial=graph.node_count)) if shrink is None else shrink
     fresh = np.maximum(degrees // factor, 1).astype(np.int32)
-    palettes = _first_palettes(fresh, int(degrees.max(initial=0)) // 64 + 1)
-    colors, left, rounds = np.full(graph.node_count, -1, np.int32), np.arange(graph.node_count, dtype=np.int32), 0
-    seed, drawn = seed_from(generator), np.zeros(graph.node_count, np.int32)
-    while len(left):
-        _draw(left, seed, rounds, palettes, drawn)
-        colors = _settle(left, drawn, offsets, neighbors, colors)
-        left = still_without(colors, left)
-        _feed(left, offsets, neighbors, colors, palettes, fresh)
-        rounds += 1
+    words = int(degrees.max(initial=0)) // 64 + 1  # a node never needs more than degree + 1 colors
+    colors, rounds = run_together(color_by_draws, offsets, neighbors, fresh, words, seed_from(generator))
     return _without_gaps(colors), rounds
 
 
 def _without_gaps(colors: np.ndarray) -> np.ndarray:
     """Colors renumbered, should one that was dealt never have been kept."""
     used = np.bincount(colors) > 0
-    return (np.cumsum(used) - 1)[colors].astype(np.int32) if not used.all() else colors
+    return colors if used.all() else (np.cumsum(used) - 1)[colors].astype(np.int32)
 
 
 def with_shrink(shrink: float) -> partial:

@@ -4,59 +4,79 @@ import numpy as np
 from numba import prange
 
 from ..graph import Graph
+from ..kernels import barrier
 from ..kernels.compile import compiled_parallel
-from .rounds import random_weights, seed_from, still_without
+from ..kernels.region import run_together, share
+from .rounds import LINE, keep_uncolored, random_weight, seed_from
 
 CANDIDATE, CHOSEN, BARRED = 0, 1, 2
 
 
 @compiled_parallel
-def choose_local_maxima(
-    left: np.ndarray, weights: np.ndarray, offsets: np.ndarray, neighbors: np.ndarray, state: np.ndarray
+def color_independent_sets(
+    offsets: np.ndarray, neighbors: np.ndarray, seed: np.uint64, counter: np.ndarray, threads: int
 ) -> tuple[np.ndarray, int]:
-    """States after one round: candidates that outweigh all around them are chosen, their neighbors barred."""
-    chosen, new = state.copy(), state.copy()
-    for i in prange(len(left)):
-        node = left[i]
-        if state[node] == CANDIDATE:
-            largest = True
-            for n in range(offsets[node], offsets[node + 1]):
-                other = neighbors[n]
-                if state[other] == CANDIDATE and weights[other] > weights[node]:
-                    largest = False
+    """Each set grows round by round: candidates that outweigh all candidates around them join, their neighbors cannot.
+
+    Weights are drawn anew for each set. Also gives the number of rounds.
+    """
+    count = len(offsets) - 1
+    colors, left = np.full(count, -1, np.int32), np.arange(count).astype(np.int32)
+    state, joins = np.full(count, CANDIDATE, np.int8), np.zeros(count, np.int8)
+    waiting, remaining = np.zeros(threads * LINE, np.int64), np.zeros(threads * LINE, np.int64)
+    rounds = np.zeros(1, np.int64)
+    for thread in prange(threads):
+        begin, end = share(0, count, thread, threads)
+        mine, size, turn, color = left[begin:end], end - begin, 0, 0
+        while True:
+            for i in range(size):
+                state[mine[i]] = CANDIDATE
+            while True:
+                barrier.wait(counter, threads)
+                for i in range(size):
+                    node = mine[i]
+                    joins[node] = 0
+                    if state[node] == CANDIDATE:
+                        weight, joins[node] = random_weight(seed, color, node), 1
+                        for n in range(offsets[node], offsets[node + 1]):
+                            other = neighbors[n]
+                            if colors[other] < 0 and state[other] == CANDIDATE:
+                                if random_weight(seed, color, other) > weight:
+                                    joins[node] = 0
+                                    break
+                barrier.wait(counter, threads)
+                waiting[thread * LINE] = 0
+                for i in range(size):
+                    node = mine[i]
+                    if joins[node]:
+                        state[node] = CHOSEN
+                    elif state[node] == CANDIDATE:
+                        for n in range(offsets[node], offsets[node + 1]):
+                            if colors[neighbors[n]] < 0 and joins[neighbors[n]]:
+                                state[node] = BARRED
+                                break
+                        waiting[thread * LINE] += state[node] == CANDIDATE
+                turn += 1
+                barrier.wait(counter, threads)
+                if waiting.sum() == 0:
                     break
-            if largest:
-                chosen[node] = CHOSEN
-    waiting = 0
-    for i in prange(len(left)):
-        node = left[i]
-        new[node] = chosen[node]
-        if chosen[node] == CANDIDATE:
-            for n in range(offsets[node], offsets[node + 1]):
-                if chosen[neighbors[n]] == CHOSEN:
-                    new[node] = BARRED
-                    break
-            if new[node] == CANDIDATE:
-                waiting += 1
-    return new, waiting
+            for i in range(size):
+                if state[mine[i]] == CHOSEN:
+                    colors[mine[i]] = color
+            size = keep_uncolored(colors, mine, size)
+            remaining[thread * LINE] = size
+            color += 1
+            barrier.wait(counter, threads)
+            if remaining.sum() == 0:
+                break
+        if thread == 0:
+            rounds[0] = turn
+    return colors, rounds[0]
 
 
 def luby(graph: Graph, generator: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Fresh random weights for each color."""
-    offsets, neighbors = graph.adjacency
-    seed, rounds, color = seed_from(generator), 0, 0
-    colors, left = np.full(graph.node_count, -1, np.int32), np.arange(graph.node_count, dtype=np.int32)
-    while len(left):
-        weights = random_weights(seed, color, graph.node_count)
-        state, waiting = np.full(graph.node_count, BARRED, np.int8), 1
-        state[left] = CANDIDATE
-        while waiting:
-            state, waiting = choose_local_maxima(left, weights, offsets, neighbors, state)
-            rounds += 1
-        colors[state == CHOSEN] = color
-        left = still_without(colors, left)
-        color += 1
-    return colors, rounds
+    """A color for each maximal independent set."""
+    return run_together(color_independent_sets, *graph.adjacency, seed_from(generator))
 
 
 ALGORITHMS = {"luby": luby}

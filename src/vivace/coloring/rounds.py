@@ -1,15 +1,17 @@
-"""What the parallel colorings share: random numbers by counting, free colors, and the list of what is left.
+"""What the parallel colorings share: random numbers by counting, free colors, and lists of what is left.
 
-Each round reads what the round before has written, never its own, so the order in which threads get to a node cannot
-matter. Random numbers are a hash of seed, round and node: the same for any number of threads.
+A coloring is one parallel region: every thread goes through its part of the nodes, round after round, and waits for the
+others at a barrier. What a round reads of other nodes was written before its last barrier, so the order in which
+threads get to a node cannot matter. Random numbers are a hash of seed, round and node: the same for any number of
+threads.
 """
 
 import numpy as np
-from numba import prange
 
-from ..kernels.compile import compiled, compiled_parallel
+from ..kernels.compile import compiled
 
 STEP, MIX_ONE, MIX_TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+LINE = 8  # words of a cache line: each thread writes to its own
 
 
 def seed_from(generator: np.random.Generator) -> np.uint64:
@@ -26,13 +28,10 @@ def hashed(seed: np.uint64, turn: int, node: int) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@compiled_parallel
-def random_weights(seed: np.uint64, turn: int, count: int) -> np.ndarray:
-    """A random weight for each node; the node's number in the lower half makes them all different."""
-    weights = np.empty(count, np.uint64)
-    for node in prange(count):
-        weights[node] = (hashed(seed, turn, node) & ~np.uint64(0xFFFFFFFF)) | np.uint64(node)
-    return weights
+@compiled
+def random_weight(seed: np.uint64, turn: int, node: int) -> np.uint64:
+    """A random weight; the node's number in the lower half makes them all different."""
+    return (hashed(seed, turn, node) & ~np.uint64(0xFFFFFFFF)) | np.uint64(node)
 
 
 @compiled
@@ -54,12 +53,11 @@ def smallest_free(colors: np.ndarray, neighbors: np.ndarray, first: int, last: i
 
 
 @compiled
-def still_without(colors: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Those of `nodes` that have no color yet, in the same order."""
-    left = np.empty(len(nodes), np.int32)
-    count = 0
-    for node in nodes:
-        if colors[node] < 0:
-            left[count] = node
-            count += 1
-    return left[:count]
+def keep_uncolored(colors: np.ndarray, nodes: np.ndarray, count: int) -> int:
+    """Move those of the first `count` nodes that have no color to the front; how many they are."""
+    kept = 0
+    for i in range(count):
+        if colors[nodes[i]] < 0:
+            nodes[kept] = nodes[i]
+            kept += 1
+    return kept

@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 
 from .compile import floats_at, ints_at, kernel, source_digest
-from .lanes import WIDTH, select, value_function
-from .rows import gather, load_block, scatter_rows
+from .integrate import INVERSE_STEP
+from .lanes import WIDTH, select, spread, value_function
+from .rows import gather, load_block, scatter_rows, store_block
 from .vec3 import dot
 
 ZERO = np.float32(0)
@@ -36,6 +37,18 @@ def moved(corner, gradient, change):
     """The corner after the projection; its inverse mass stays."""
     step = corner[3] * change
     return corner[0] + step * gradient[0], corner[1] + step * gradient[1], corner[2] + step * gradient[2], corner[3]
+
+
+@value_function
+def compliant_projection(value, gradients, factor, corners, compliance, multiplier):
+    """The same for a constraint that gives way; the multiplier grows by factor * result.
+
+    d lambda = (-C - a lambda) / (sum_i w_i |grad_i C|^2 + a), a = compliance / h^2    Macklin et al. 2016, eq. 18
+    """
+    weight = compliance * factor * factor
+    for corner in range(len(corners)):
+        weight = weight + corners[corner][3] * dot(gradients[corner], gradients[corner])
+    return select(weight > ZERO, -(value + compliance * factor * multiplier) / weight, ZERO)
 
 
 def rest_values(constraint) -> int:
@@ -68,6 +81,51 @@ def project_kernel(constraint):
                 scatter_rows(positions, vertices, place, arity, moved(corners[corner], gradients[corner], change))
 
     return project_blocks
+
+
+@cache
+def project_compliant_kernel(constraint):
+    """The sweep of XPBD over blocks of eight constraints that share no particle.
+
+    Addresses: positions, vertices, rest, compliances, 1 or 0 as in `project_kernel`, multipliers, motion parameters.
+    """
+    value_gradient = value_function(constraint.value_gradient)
+    arity, rests = constraint.ARITY, rest_values(constraint)
+    digest = source_digest(value_gradient, projection)
+
+    @kernel
+    def project_compliant_blocks(addresses, first, last):
+        _ = digest  # part of the cache key
+        positions, vertices, rest = floats_at(addresses[0]), ints_at(addresses[1]), floats_at(addresses[2])
+        compliances, step, multipliers = floats_at(addresses[3]), addresses[4], floats_at(addresses[5])
+        rate = floats_at(addresses[6])[INVERSE_STEP]
+        for block in range(first, last):
+            corners = gather(positions, vertices, block, arity)
+            value, gradients, factor = value_gradient(corners, load_block(rest, block, rests))
+            softness = rate * rate * load_block(compliances, block * step, 1)
+            multiplier = load_block(multipliers, block, 1)
+            change = compliant_projection(value, gradients, factor, corners, softness, multiplier)
+            store_block(multipliers, block, multiplier + factor * change)
+            for corner in range(arity):
+                place = block * WIDTH * arity + corner
+                scatter_rows(positions, vertices, place, arity, moved(corners[corner], gradients[corner], change))
+
+    return project_compliant_blocks
+
+
+@cache
+def forget_kernel():
+    """Multipliers start each substep at zero. Addresses: multipliers. Items are blocks."""
+    digest = source_digest()
+
+    @kernel
+    def forget_blocks(addresses, first, last):
+        _ = digest  # part of the cache key
+        multipliers = floats_at(addresses[0])
+        for block in range(first, last):
+            store_block(multipliers, block, spread(ZERO))
+
+    return forget_blocks
 
 
 @value_function

@@ -4,8 +4,10 @@ A sweep is a row of a table: the address of its kernel, its items, and the addre
 compiled once, whatever a scene is made of, and a new kind of sweep compiles only its own kernel.
 """
 
+import os
 import platform
 import time
+from contextlib import contextmanager
 from functools import cache
 
 import numba
@@ -17,7 +19,7 @@ from numba.extending import intrinsic
 from . import barrier
 from .compile import cached, call_kernel, source_digest
 
-ARGUMENTS = 6
+ARGUMENTS = 7
 SWEEP = np.dtype(
     [
         ("kernel", np.int64),
@@ -94,6 +96,32 @@ def _compiled_region():
     return cached(lambda cache: njit(parallel=True, cache=cache, error_model="numpy")(run_region))
 
 
+def core_count() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def threads_set(threads):
+    """Let Numba use so many threads; the rest of the program has its own wishes, and gets them back."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(threads, most_threads()))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def run_together(function, *arguments, threads=None):
+    """`function(*arguments, counter, threads)`: one compiled `prange(threads)` whose threads wait for each other.
+
+    As many threads as there are cores, unless told; one, where they cannot run at once.
+    """
+    threads = min(threads or core_count(), most_threads()) if runs_threads_together() else 1
+    with threads_set(threads):
+        return function(*arguments, np.zeros(8, np.int64), threads)
+
+
 def most_threads() -> int:
     """The number of threads that can run at once in one region."""
     return config.NUMBA_NUM_THREADS
@@ -106,18 +134,14 @@ def run(table, schedule, stages, threads):
     """
     region, ticks = _compiled_region(), np.zeros(stages, np.int64)
     clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
-    before = numba.get_num_threads()
-    # Not one thread more: an idle one must still be scheduled at the end.
-    numba.set_num_threads(min(threads, most_threads()))
-    try:
+    # Not one thread more than are used: an idle one must still be scheduled at the end.
+    with threads_set(threads):
         if threads <= most_threads() and runs_threads_together():
             region(table, schedule, ticks, clock, counter, contended, threads, threads)
         else:
             # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
             for entry in range(len(schedule)):
                 region(table, schedule[entry : entry + 1], ticks, clock, counter, contended, threads, 1)
-    finally:
-        numba.set_num_threads(before)  # the rest of the program has its own wishes
     return ticks, int(contended.max())
 
 

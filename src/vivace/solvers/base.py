@@ -6,8 +6,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..backends import Sweeps
+from ..coloring import Algorithm, Coloring, color
+from ..graph import constraint_graph
 from ..model import Model
-from ..plan import Plan
+from ..partition import Partition
+from ..plan import Divide, Plan
 
 
 @runtime_checkable
@@ -20,15 +23,29 @@ class Solver(Protocol):
 
 
 def position_based_dynamics(
-    sweeps: Sweeps, projections: Iterable[Any], iterations: int, substeps: int
+    sweeps: Sweeps, projections: Iterable[Any], iterations: int, substeps: int, begin: Iterable[Any] = ()
 ) -> Iterator[Any]:
-    """Müller et al. 2007, algorithm 1, for each substep; colliders come last in each iteration."""
+    """Müller et al. 2007, algorithm 1, for each substep; `begin` comes before its iterations, colliders end each."""
     once = [*projections, *(sweeps.collide(i) for i in range(len(sweeps.plan.model.surfaces)))]
     for _ in range(substeps):
         yield sweeps.predict
+        yield from begin
         for _ in range(iterations):
             yield from once
+            if (yield):  # None: here the clock may be looked at; the answer is whether the time is up
+                break
         yield sweeps.update_velocities
+
+
+def by_color(coloring: str | Algorithm, seed: int) -> Divide:
+    """Constraints that share no particle, as a coloring finds them; each group is colored by itself."""
+    generator = np.random.default_rng(seed)
+
+    def divide(vertices: np.ndarray, particle_count: int) -> tuple[Partition, Coloring]:
+        colored = color(constraint_graph(vertices, particle_count), coloring, generator)
+        return Partition.from_coloring(colored, locality=vertices.min(axis=1)), colored
+
+    return divide
 
 
 def corrected(stiffness_ratio: np.ndarray, iterations: int) -> np.ndarray:

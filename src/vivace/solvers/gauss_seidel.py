@@ -1,18 +1,20 @@
-"""Position Based Dynamics by parallel Gauss-Seidel over graph colors (Fratarcangeli and Pellacini 2015, paper 002)."""
+"""Position Based Dynamics by parallel Gauss-Seidel over graph colors (Fratarcangeli and Pellacini 2015, paper 002).
+
+What a material gives decides how a group is projected: `Ratios` as in PBD (Müller et al. 2007), `Compliances` as in
+XPBD (Macklin et al. 2016), where each constraint keeps a multiplier, its impulse over the substep, and stops where the
+impulse balances its compliance, whatever iterations and dt.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ..backends import Sweeps
-from ..coloring import Algorithm, Coloring, color
-from ..graph import constraint_graph
+from ..coloring import Algorithm
 from ..model import Model
-from ..partition import Partition
 from ..plan import Plan, make_plan
-from .base import corrected, position_based_dynamics
+from .base import by_color, corrected, position_based_dynamics
 
 
 @dataclass(frozen=True)
@@ -27,21 +29,17 @@ class ColoredGaussSeidel:
     corrected_ratios: bool = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
-        generator = np.random.default_rng(seed)
-
-        def divide(vertices: np.ndarray, particle_count: int) -> tuple[Partition, Coloring]:
-            coloring = color(constraint_graph(vertices, particle_count), self.coloring, generator)
-            return Partition.from_coloring(coloring, locality=vertices.min(axis=1)), coloring
-
-        return make_plan(model, divide, lambda k: corrected(k, iterations) if self.corrected_ratios else k)
+        ratio = partial(corrected, iterations=iterations) if self.corrected_ratios else None
+        return make_plan(model, by_color(self.coloring, seed), ratio)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
-        batches = [
-            sweeps.project(group, batch)
-            for group, planned in enumerate(sweeps.plan.groups)
-            for batch in range(planned.batch_count)
-        ]
-        return position_based_dynamics(sweeps, batches, iterations, substeps)
+        batches, begin = [], []
+        for group, planned in enumerate(sweeps.plan.groups):
+            project = sweeps.project if planned.compliance is None else sweeps.project_compliant
+            batches += [project(group, batch) for batch in range(planned.batch_count)]
+            if planned.compliance is not None:
+                begin.append(sweeps.forget_multipliers(group))
+        return position_based_dynamics(sweeps, batches, iterations, substeps, begin)
 
 
-SOLVERS = {"gauss-seidel": ColoredGaussSeidel}
+SOLVERS = {"gauss-seidel": ColoredGaussSeidel, "xpbd": ColoredGaussSeidel}

@@ -5,11 +5,13 @@ The reference that paper 002 compares with (Müller et al. 2007). Slower, but na
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..backends import Sweeps
+from ..errors import InputError
 from ..model import Model
 from ..partition import Partition
 from ..plan import Plan, make_plan
@@ -23,10 +25,15 @@ class SerialGaussSeidel:
     corrected_ratios: bool = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
+        for group in model.groups:
+            if group.compliance is not None:
+                raise InputError(f"solver 'serial': group {group.name!r} has compliances; use 'xpbd', or vivace.Ratios")
+
         def divide(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
             return Partition(np.arange(len(vertices)), np.array([0, len(vertices)])), None
 
-        return make_plan(model, divide, lambda k: corrected(k, iterations) if self.corrected_ratios else k)
+        ratio = partial(corrected, iterations=iterations) if self.corrected_ratios else None
+        return make_plan(model, divide, ratio)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         groups = [sweeps.project_in_order(group) for group in range(len(sweeps.plan.groups))]
