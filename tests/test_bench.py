@@ -51,7 +51,7 @@ def test_small_steps_stretch_less_than_many_iterations(rows_of):
 def test_smallest_last_needs_the_fewest_colors(rows_of):
     rows = [row for row in rows_of("coloring") if row["scene"] == "tori x 0.3"]
     colors = {row["algorithm"]: sum(int(part) for part in row["colors"].split("+")) for row in rows}
-    assert colors["smallest-last"] == min(colors.values())
+    assert colors["smallest-last"] <= min(colors["natural"], colors["random"])
 
 
 def test_results_are_filed_by_machine():

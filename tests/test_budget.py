@@ -138,3 +138,12 @@ def test_the_reference_backend_takes_a_budget_as_well():
 def test_bad_budgets_are_named(bad, named):
     with pytest.raises(vv.InputError, match=named):
         hanging_cloth().step(**bad)
+
+
+def test_a_solver_that_never_looks_at_the_clock_takes_no_budget():
+    class Deaf(vv.ColoredGaussSeidel):
+        def schedule(self, sweeps, iterations, substeps):
+            return (token for token in super().schedule(sweeps, iterations, substeps) if token is not None)
+
+    with pytest.raises(vv.InputError, match="Deaf takes no budget"):
+        hanging_cloth(solver=Deaf()).step(budget_ms=1.0)

@@ -109,6 +109,8 @@ def test_bad_input_is_answered_with_one_line_and_code_2(arguments, named, tmp_pa
         ("import nothing_like_this\n", "No module named 'nothing_like_this'"),
         ("x = (\n", "SyntaxError"),
         ("y = 1\n", "defines no function scene()"),
+        ("import sys\nsys.exit(3)\n", "SystemExit"),
+        ("import vivace as vv\nPAPER = 5\ndef scene():\n    return vv.Scene()\n", "PAPER must be"),
         ("def scene():\n    return 3\n", "returned int, not a vivace.Scene"),
         ("import vivace as vv\ndef scene():\n    return vv.Scene()\n", "the scene is empty"),
         (
@@ -173,17 +175,42 @@ def test_a_users_scene_file_runs_with_its_own_settings_and_check(tmp_path):
     assert "no settings of a paper" in error_of("run", "mine.py", "--paper", cwd=tmp_path)
 
 
+BREAKS = """
+import vivace as vv
+from vivace.kernels.lanes import sqrt
+ARITY = 1
+def value_gradient(corners, rest):
+    height = sqrt(corners[0][1] + 0.05)
+    return height - rest, (corners[0][:3],), height
+class RootOfHeight:
+    ARITY, value_gradient = ARITY, staticmethod(value_gradient)
+def scene():
+    scene = vv.Scene()
+    cloth = scene.add_cloth(vv.Mesh.grid(4, 4), material=vv.Ratios(stretch=0.0))
+    scene.add_constraints(cloth, RootOfHeight, [[5]], stiffness_ratio=0.0)
+    return scene
+"""
+
+
 def test_a_simulation_that_breaks_exits_with_1_and_keeps_its_frames(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "import vivace as vv\n"
-        "def scene():\n"
-        "    s = vv.Scene(gravity=(0, -1e37, 0))\n"
-        "    s.add_cloth(vv.Mesh.grid(4, 4)).pin([0])\n"
-        "    return s\n"
-    )
-    done = vivace("run", "mine.py", "--dt", "1", "--frames", 9, "--out", "a.npz", cwd=tmp_path, code=1)
-    assert "is not finite" in done.stderr and "particle" in done.stderr and "frame" in done.stderr
-    assert (tmp_path / "a.npz").exists()
+    (tmp_path / "mine.py").write_text(BREAKS)
+    done = vivace("run", "mine.py", "--frames", 60, "--out", "a.npz", cwd=tmp_path, code=1)
+    assert "is not finite" in done.stderr and "'RootOfHeight'" in done.stderr and "frame" in done.stderr
+    assert 1 < len(np.load(tmp_path / "a.npz")["positions"]) < 60
+
+
+def test_bad_outputs_are_refused_before_anything_is_simulated(tmp_path):
+    assert "a.npz twice" in error_of("run", *SMALL, "--out", "a.npz", "--out", "./a.npz", cwd=tmp_path)
+    assert "needs an ending" in error_of("run", *SMALL, "--out", ".mp4", cwd=tmp_path)
+    assert "must end in .json" in error_of("run", *SMALL, "--report", "scene.py", cwd=tmp_path)
+    assert "frames of 2 s" in error_of("run", *SMALL, "--dt", 2, "--out", "a.mp4", cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_huge_settings_are_refused():
+    assert "threads is 5000" in error_of("run", *SMALL, "--threads", 5000)
+    assert "too many" in error_of("run", *SMALL, "--iterations", 10**9)
+    assert "scale is" in error_of("run", "tori", "--scale", 1e7)
 
 
 def test_a_run_that_is_ended_keeps_its_frames(tmp_path):

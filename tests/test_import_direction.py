@@ -28,6 +28,7 @@ LAYERS = (
     ("vivace",),
     ("bench", "doctor", "terminal"),
     ("cli",),
+    ("__main__",),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 HEAVY = ("pyvista", "vtkmodules", "matplotlib", "imageio", "typer", "networkx")
@@ -111,6 +112,17 @@ def test_imports_are_found_in_all_their_forms():
 
 
 def test_importing_vivace_imports_nothing_that_only_pictures_and_the_command_line_need():
-    loaded = fresh_python("import sys, vivace; print(*sys.modules)").split()
+    loaded = fresh_python("import sys, vivace; vivace.Simulation, vivace.Camera; print(*sys.modules)").split()
     assert "vivace.simulation" in loaded
     assert [module for module in loaded if module.split(".")[0] in HEAVY or module == "vivace.cli"] == []
+
+
+def test_the_command_does_not_wait_for_numba():
+    loaded = fresh_python("import sys, vivace.cli; print(*sys.modules)").split()
+    assert "numba" not in loaded and "scipy" not in loaded
+
+
+def test_every_public_name_is_there():
+    import vivace
+
+    assert all(hasattr(vivace, name) for name in vivace.__all__) and set(vivace.__all__) <= set(dir(vivace))

@@ -61,7 +61,7 @@ def test_a_step_that_breaks_keeps_what_was_written(simulation, tmp_path):
     for _ in range(3):
         simulation.step()
         writer[0].write(simulation.positions)
-    simulation.control.gravity = (0.0, -1e37, 0.0)
+    simulation.state.velocities[7, 0] = np.nan
     result = record(simulation, 5, writer, lambda: None)
     assert isinstance(result.failure, vv.SimulationError) and f"frame {simulation.frame + 1}:" in str(result.failure)
     with np.load(path) as data:
@@ -162,3 +162,19 @@ def test_text_is_written_whole_or_not_at_all(tmp_path):
     assert (tmp_path / "a.json").read_text() == "{}" and not partial_name(tmp_path / "a.json").exists()
     with pytest.raises(vv.InputError, match="cannot write"):
         write_text(tmp_path / "nowhere" / "a.json", "{}")
+
+
+def test_an_encoder_that_fails_leaves_the_old_film(simulation, tmp_path, monkeypatch):
+    pytest.importorskip("pyvista")
+    path = tmp_path / "run.mp4"
+    path.write_text("old")
+    writers_made = open_writers([path], simulation.model, DT)
+    writers_made[0]._encoder.kill()
+    result = record(simulation, 3, writers_made, lambda: None)
+    assert isinstance(result.failure, OSError) and result.failure.filename == str(path) and result.written == []
+    assert path.read_text() == "old" and [file.name for file in tmp_path.iterdir()] == ["run.mp4"]
+
+
+def test_the_same_file_is_not_written_twice(simulation, tmp_path):
+    with pytest.raises(vv.InputError, match="a.NPZ twice"):
+        open_writers([tmp_path / "a.npz", tmp_path / "a.NPZ"], simulation.model, DT)

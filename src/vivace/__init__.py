@@ -1,26 +1,30 @@
 """Vivace: real-time soft bodies (cloth, noodles, solids) by parallel Gauss-Seidel over graph colors."""
 
-from .collision.cylinder import Cylinder
-from .collision.plane import Plane
-from .collision.sphere import Sphere
-from .coloring import Coloring, color
-from .errors import InputError, SimulationError
-from .graph import Graph
-from .io import Camera
-from .mesh import Mesh
-from .scene import Body, Compliances, Ratios, Scene
-from .scenes import Settings
-from .simulation import Report, Simulation
-from .solvers.gauss_seidel import ColoredGaussSeidel
-from .solvers.serial import SerialGaussSeidel
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .collision.cylinder import Cylinder
+    from .collision.plane import Plane
+    from .collision.sphere import Sphere
+    from .coloring import Coloring, color
+    from .errors import InputError, SimulationError
+    from .graph import Graph
+    from .io import Camera
+    from .mesh import Mesh
+    from .scene import Body, Compliances, Ratios, Scene
+    from .scenes import Settings
+    from .simulation import Report, Simulation
+    from .solvers.gauss_seidel import ColoredGaussSeidel
+    from .solvers.serial import SerialGaussSeidel
 
 __version__ = "0.1.0"
 __all__ = [
     "Body",
     "Camera",
+    "ColoredGaussSeidel",
     "Coloring",
     "Compliances",
-    "ColoredGaussSeidel",
     "Cylinder",
     "Graph",
     "InputError",
@@ -36,3 +40,32 @@ __all__ = [
     "Sphere",
     "color",
 ]
+# Imported when first used: the command answers --help without waiting for Numba, and can still choose its threads.
+_HOMES = {
+    "collision.cylinder": ("Cylinder",),
+    "collision.plane": ("Plane",),
+    "collision.sphere": ("Sphere",),
+    "coloring": ("Coloring", "color"),
+    "errors": ("InputError", "SimulationError"),
+    "graph": ("Graph",),
+    "io": ("Camera",),
+    "mesh": ("Mesh",),
+    "scene": ("Body", "Compliances", "Ratios", "Scene"),
+    "scenes": ("Settings",),
+    "simulation": ("Report", "Simulation"),
+    "solvers.gauss_seidel": ("ColoredGaussSeidel",),
+    "solvers.serial": ("SerialGaussSeidel",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'vivace' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,7 +9,7 @@ import numpy as np
 
 from .errors import InputError
 
-LARGEST_INDEX = np.iinfo(np.int32).max
+LARGEST_NUMBER = 1e18  # its square still fits single precision
 
 
 def array(name: str, values: Any, columns: int | None = None) -> np.ndarray:
@@ -18,15 +18,15 @@ def array(name: str, values: Any, columns: int | None = None) -> np.ndarray:
         if np.asarray(values).dtype.kind not in "fiub":
             raise TypeError
         result = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         raise InputError(f"{name}: expected numbers, got {_kind(values)}") from problem
     _check_shape(name, result, columns)
     rows = ~np.isfinite(result) if columns is None else ~np.isfinite(result).all(axis=1)
     if rows.any():
         first = int(np.argmax(rows))
         raise InputError(f"{name}: {count(rows.sum(), 'row')} not finite (first: row {first}, {_show(result[first])})")
-    if result.size and np.abs(result).max() > 1e18:
-        first = int(np.argmax(np.abs(result).reshape(len(result), -1).max(axis=1) > 1e18))
+    if result.size and np.abs(result).max() > LARGEST_NUMBER:
+        first = int(np.argmax(np.abs(result).reshape(len(result), -1).max(axis=1) > LARGEST_NUMBER))
         raise InputError(f"{name}: row {first}, {_show(result[first])}, is too large for single precision")
     return np.ascontiguousarray(result, np.float32)
 
@@ -51,12 +51,22 @@ def indices(name: str, values: Any, limit: int, columns: int | None = None, what
     return np.ascontiguousarray(result, np.int32)
 
 
+def listed(values: Any) -> Any:
+    """A single item as a list of one; anything else as it is, for the checks that follow."""
+    try:
+        return np.atleast_1d(values)
+    except ValueError:
+        return values
+
+
 def number(name: str, value: Any, least: float = -math.inf, most: float = math.inf, open_below: bool = False) -> float:
     """One finite number within bounds."""
     try:
         result = float(value)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         raise InputError(f"{name}: expected a number, got {value!r}") from problem
+    if math.isfinite(result) and abs(result) > LARGEST_NUMBER:
+        raise InputError(f"{name} is {value!r}; that does not fit single precision")
     if not math.isfinite(result) or result < least or result > most or (open_below and result == least):
         bounds = (
             f"{'above' if open_below else 'at least'} {least:g}"
@@ -67,10 +77,12 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
     return result
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """One whole number, at least `least`."""
+def whole(name: str, value: Any, least: int, most: int = 10**9) -> int:
+    """One whole number within bounds."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} is {value!r}; it must be a whole number, at least {least}")
+    if value > most:
+        raise InputError(f"{name} is {value!r}; it must be at most {most}")
     return int(value)
 
 
@@ -78,10 +90,10 @@ def vector(name: str, value: Any) -> tuple[float, float, float]:
     """Three finite numbers."""
     try:
         result = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         raise InputError(f"{name}: expected three numbers, got {value!r}") from problem
-    if result.shape != (3,) or not np.isfinite(result).all():
-        raise InputError(f"{name} is {value!r}; it must be three finite numbers")
+    if result.shape != (3,) or not np.isfinite(result).all() or np.abs(result).max() > LARGEST_NUMBER:
+        raise InputError(f"{name} is {value!r}; it must be three finite numbers, at most {LARGEST_NUMBER:g}")
     x, y, z = (float(v) for v in result)
     return x, y, z
 
@@ -91,7 +103,7 @@ def choice(what: str, name: Any, known: Iterable[str]) -> str:
     names = sorted(known)
     if name in names:
         return str(name)
-    near = difflib.get_close_matches(str(name), names, 1, 0.4)
+    near = difflib.get_close_matches(str(name), names, 1, 0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InputError(f"unknown {what} {name!r}; {hint}known: {', '.join(names)}")
 

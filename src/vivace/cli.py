@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from .errors import InputError, SimulationError
@@ -38,7 +39,9 @@ CheckIt = Annotated[
 
 def main() -> None:
     """Run the command; exit code 2 and one line on bad input, 1 when a simulation or the system fails."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended by others, finish as if by the user
+    for ending in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, ending):
+            signal.signal(getattr(signal, ending), signal.default_int_handler)  # finish as if ended by the user
     try:
         app()
     except InputError as problem:
@@ -49,6 +52,10 @@ def main() -> None:
         _fail(f"{problem.filename or 'system'}: {problem.strerror or problem}", 1)
     except KeyboardInterrupt:
         _fail("stopped", 130)
+    except Exception as problem:
+        if "VIVACE_TRACEBACK" in os.environ:
+            raise
+        _fail(f"{type(problem).__name__}: {problem} (set VIVACE_TRACEBACK=1 to see where)", 1)
 
 
 def _fail(message: str, code: int) -> None:
@@ -96,9 +103,11 @@ def run(
 
         setup = scenes.find(scene)
         settings = setup.chosen(paper, **{name: value for name, value in given.items() if value is not None})
-        if check and setup.check is None:
+        if check and not callable(setup.check):
             raise InputError(f"{scene} defines no check(simulation)")
         if report:
+            if report.suffix.lower() != ".json":
+                raise InputError(f"cannot write {report}: a report's name must end in .json")
             check_writable(report)
         status(f"building {setup.name}")
         made = setup.make(scale)
@@ -112,12 +121,14 @@ def run(
     summary = summarize(setup.name, simulation, recording)
     if report:
         write_report(report, summary, recording)
-    if check and setup.check and not recording.failure:
-        summary["checks"] = {text: bool(holds) for text, holds in setup.check(simulation)}
+    if check and not recording.failure:
+        summary["checks"] = setup.checked(simulation)
     if as_json:
         typer.echo(json.dumps(summary, indent=1))
     else:
         print_summary(summary)
+    if isinstance(recording.failure, KeyboardInterrupt):
+        _fail("stopped; what was simulated until then is written", 130)
     if recording.failure:
         raise recording.failure
     if not all(summary.get("checks", {}).values()):
@@ -142,7 +153,7 @@ def scenes(as_json: Json = False) -> None:
         return
     table = Table("scene", "what it is", "substeps x iterations", "paper")
     for setup in found:
-        table.add_row(setup.name, setup.summary, steps(setup.settings), steps(setup.paper))
+        table.add_row(setup.name, escape(setup.summary), steps(setup.settings), steps(setup.paper))
     out.print(table)
 
 
@@ -214,8 +225,10 @@ def bench(
         return
     names = list(known) if name == "all" else [choice("benchmark", name, known)]
     from .bench.results import results_folder, write_csv
+    from .io.picture import extra
     from .io.plots import save_plot
 
+    extra("matplotlib")
     folder = results_folder(folder)
     answers: dict[str, Any] = {}
     for key in names:
@@ -243,7 +256,7 @@ def doctor(as_json: Json = False) -> None:
         return
     table = Table("", "what", "found", "what to do")
     for finding in findings:
-        table.add_row("ok" if finding.good else "--", finding.what, finding.found, finding.advice)
+        table.add_row("ok" if finding.good else "--", *map(escape, (finding.what, finding.found, finding.advice)))
     out.print(table)
 
 

@@ -59,7 +59,7 @@ def _version(package: str) -> str:
 
 
 def _layer() -> Finding:
-    together, layer = region.runs_threads_together(), region.threading_layer()
+    together, layer = region.runs_threads_together(region.core_count()), region.threading_layer()
     return Finding(
         "threading layer",
         layer,

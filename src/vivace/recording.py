@@ -36,9 +36,9 @@ def record(
     recording, start = Recording([], [], 0.0), time.perf_counter()
     try:
         for report in simulation.run(frames, budget_ms, spend):
-            recording.reports.append(report)
             for writer in writers:
                 writer.write(simulation.positions)
+            recording.reports.append(report)
             advance()
     except (SimulationError, OSError, KeyboardInterrupt) as problem:
         recording.failure = problem
@@ -62,7 +62,7 @@ def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[s
         "scene": name,
         "particles": simulation.model.particle_count,
         "constraints": {group.name: len(group) for group in simulation.model.groups},
-        "colors": reports[-1].colors if reports else {},
+        "colors": simulation.colors,
         "frames": len(reports),
         "dt": simulation.dt,
         "iterations": float(np.median([report.iterations for report in reports])) if reports else 0,

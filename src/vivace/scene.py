@@ -81,7 +81,7 @@ class Body:
         """Hold these vertices of the body where they are; they move only when the user moves them."""
         if self._running() is not None:
             raise InputError(f"{self.name!r}: pin before the Simulation is made; it has taken over the pins already")
-        self.pinned[checks.indices(f"pins of {self.name!r}", np.atleast_1d(vertices), len(self))] = True
+        self.pinned[checks.indices(f"pins of {self.name!r}", checks.listed(vertices), len(self))] = True
 
     def set_positions(self, rows: Any, positions: Any) -> None:
         """Put these vertices of the body at other positions, (k, 3) [m]: before the simulation, where they start.
@@ -107,7 +107,7 @@ class Body:
             raise InputError(
                 f"{self.name!r}: pins move while a simulation runs; use set_positions to change where they start"
             )
-        rows = checks.indices(f"pins of {self.name!r}", np.atleast_1d(vertices), len(self))
+        rows = checks.indices(f"pins of {self.name!r}", checks.listed(vertices), len(self))
         simulation.move_pins(rows + self.first, targets)
 
     def _running(self) -> "Simulation | None":
@@ -187,7 +187,7 @@ class Scene:
         XPBD, instead of a ratio) are one number or one for each.
         """
         if body not in self.bodies:
-            raise InputError(f"{body.name!r} is a body of another scene")
+            raise InputError(f"{getattr(body, 'name', body)!r} is not a body of this scene")
         name, kind = find(constraint)
         label = f"{name} group {body.name!r}"
         vertices = checks.indices(label, vertices, len(body), kind.ARITY)
@@ -195,6 +195,7 @@ class Scene:
         if doubled.any():
             first = int(np.argmax(doubled))
             raise InputError(f"{label}: constraint {first} names a vertex twice ({_list(vertices[first])})")
+        _check_function(name, kind)
         columns = getattr(kind, "REST_VALUES", 1)
         if rest is None and columns != 1:
             raise InputError(f"{label}: rest must be given, (m, {columns})")
@@ -262,6 +263,8 @@ class Scene:
 
     def _new_name(self, name: str | None, kind: str) -> str:
         taken = {body.name for body in self.bodies}
+        if name is not None and not isinstance(name, str):
+            raise InputError(f"name is {name!r}; it must be a text")
         if name is None:
             return next(f"{kind}-{number}" for number in itertools.count(1) if f"{kind}-{number}" not in taken)
         if name in taken:
@@ -341,12 +344,27 @@ def _check_edges(name: str, mesh: Mesh, edges: np.ndarray) -> None:
         )
 
 
+def _check_function(name: str, constraint: Constraint) -> None:
+    """An error if value_gradient does not give a value, a gradient of three for each corner, and a factor."""
+    corners = tuple(tuple(np.full(1, 0.1 * (3 * i + j) ** 2) for j in range(3)) for i in range(constraint.ARITY))
+    columns = getattr(constraint, "REST_VALUES", 1)
+    rest = np.ones(1) if columns == 1 else tuple(np.ones(1) for _ in range(columns))
+    try:
+        with np.errstate(all="ignore"):
+            _, gradients, _ = constraint.value_gradient(corners, rest)
+        shape = len(gradients), {len(gradient) for gradient in gradients}
+    except Exception as problem:
+        raise InputError(f"constraint {name!r}: value_gradient raised {type(problem).__name__}: {problem}") from problem
+    if shape != (constraint.ARITY, {3}):
+        raise InputError(f"constraint {name!r}: value_gradient must give {constraint.ARITY} gradients of 3 each")
+
+
 def _rows(name: str, rows: Any, count: int) -> np.ndarray:
     """Row numbers from a slice, a mask or a list."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
-    rows = np.atleast_1d(rows)
-    if rows.dtype != bool:
+    rows = checks.listed(rows)
+    if not isinstance(rows, np.ndarray) or rows.dtype != bool:
         return rows
     if rows.shape != (count,):
         raise InputError(f"{name}: a mask of {count} is needed, got shape {rows.shape}")

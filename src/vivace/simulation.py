@@ -1,5 +1,6 @@
 """A scene in motion."""
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from .solvers.base import Solver
 from .state import State
 
 AIM = 0.98e-3  # [s] of each millisecond of a budget: what comes after the sweeps takes its share
+MOST_THREADS, MOST_SWEEPS = 1024, 10**8
 SMALLEST_SHARE = 64  # constraints of a batch for each thread
 
 
@@ -78,7 +80,7 @@ class Simulation:
             checks.whole("substeps", substeps, 1),
         )
         self.dt, self.damping = checks.number("dt", dt, 0, open_below=True), checks.number("damping", damping, 0)
-        self.threads = 1 if threads is None else checks.whole("threads", threads, 1)
+        self.threads = 1 if threads is None else checks.whole("threads", threads, 1, MOST_THREADS)
         self.seed = checks.whole("seed", seed, 0)
         self.solver = solvers.find(solver)
         self.model = scene.build()
@@ -89,11 +91,17 @@ class Simulation:
         self.control = Control(self.model.gravity)
         self.frame = 0
         self._sweeps = backends.load(backend, self.plan, self.state, self.threads)
+        batches = sum(planned.batch_count for planned in self.plan.groups)
+        if self.iterations * self.substeps * batches > MOST_SWEEPS:
+            raise InputError(
+                f"{self.substeps} substeps of {self.iterations} iterations over {batches} batches are too many"
+            )
         self._schedule = self._sweeps.prepare(self.solver.schedule(self._sweeps, self.iterations, self.substeps))
-        self._colors = {
+        self.colors = {
             planned.group.name: planned.coloring.count if planned.coloring else 1 for planned in self.plan.groups
         }
         self._views: dict[str, np.ndarray] = {}
+        self._stepping = threading.Lock()
         self._finishing, self._substep_seconds = 0.0, 0.0  # [s] in the last step with a budget
         self._travelling: np.ndarray = np.zeros(0, np.int64)
         scene.simulations.append(ref(self))
@@ -141,16 +149,21 @@ class Simulation:
         budget_ms: do as many iterations as fit (or substeps, `spend="substeps"`), at least one, instead of those set.
         work: what the report of another step says was done, to repeat it to the bit.
         """
-        start = time.perf_counter()
         if budget_ms is not None:
             checks.number("budget_ms", budget_ms, 0, open_below=True)
         checks.choice("spend", spend, ("iterations", "substeps"))
+        with self._stepping:  # two threads of a program take turns
+            return self._step(budget_ms, spend, work)
+
+    def _step(self, budget_ms: float | None, spend: str, work: Work | None) -> Report:
+        start = time.perf_counter()
+        gravity = checks.vector("control.gravity", self.control.gravity)
         arrivals = self._send_pins()
         if budget_ms is None and work is None:
             work = ((self.substeps, self.dt / self.substeps, self.iterations),)
-            outcome = self._sweeps.run(self._schedule, work[0][1], self.damping, self.control.gravity)
+            outcome = self._sweeps.run(self._schedule, work[0][1], self.damping, gravity)
         else:
-            self._sweeps.begin(self.dt / self.substeps, self.damping, self.control.gravity)
+            self._sweeps.begin(self.dt / self.substeps, self.damping, gravity)
             work = self._spend(start + (budget_ms or 0) * AIM, spend) if work is None else self._repeat(work)
             finishing = time.perf_counter()
             outcome = self._sweeps.finish()
@@ -160,6 +173,7 @@ class Simulation:
             problem = self._describe_flaw()
             self._sweeps.take_back()
             self._views.clear()
+            self.control.pin_targets = {}
             raise SimulationError(problem)
         for particle, target in arrivals.items():
             self.state.set("positions", np.array([particle]), target)
@@ -172,13 +186,16 @@ class Simulation:
             substeps=sum(substeps for substeps, _, _ in work),
             residual=outcome.residual,
             milliseconds={**outcome.milliseconds, "total": total},
-            colors=self._colors,
+            colors=self.colors,
             threads=outcome.threads,
             work=work,
             deadline_missed=budget_ms is not None and total > budget_ms,
         )
 
     def _spend(self, deadline: float, spend: str) -> Work:
+        if None not in list(self.solver.schedule(self._sweeps, 1, 1)) and spend == "iterations":
+            name = type(self.solver).__name__
+            raise InputError(f"solver {name} takes no budget of iterations: its schedule never looks at the clock")
         deadline -= self._finishing
         if spend == "iterations":
             return spend_on_iterations(self._sweeps, self.solver, self.dt, self.substeps, deadline)
@@ -235,7 +252,7 @@ class Simulation:
         self._views.clear()
 
     def _some(self, name: str, particles: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
-        particles = checks.indices(name, np.atleast_1d(particles), self.model.particle_count, what="particle")
+        particles = checks.indices(name, checks.listed(particles), self.model.particle_count, what="particle")
         values = checks.array(f"positions of {name}", values, 3)
         if len(particles) != len(values):
             raise InputError(f"{len(particles)} {name} are named, but {len(values)} positions are given")

@@ -73,6 +73,8 @@ def print_summary(summary: dict[str, Any]) -> None:
     milliseconds = summary["milliseconds"]
     stages = ", ".join(f"{name} {ms:.2f}" for name, ms in milliseconds.items() if name != "total")
     filmed = any(Path(path).suffix in (".mp4", ".gif") for path in summary["written"])
+    if not summary["frames"]:
+        return
     say(
         f"{_count(summary['frames'], 'frame')} of {summary['substeps']:.0f} x {summary['iterations']:.0f}: "
         f"{summary['fps']:.0f} fps on {_count(summary['threads'], 'thread')}, simulation alone"

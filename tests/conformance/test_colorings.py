@@ -149,7 +149,8 @@ def test_two_neighbors_of_one_color_are_named(name):
         ([0, 1, -1], "node 2 has no color"),
         ([0, 1], "expected 3 whole numbers"),
         ([0.0, 1.0, 0.0], "expected 3 whole numbers"),
-        ([0, 3, 0], "color 1 is never used"),
+        ([0, 2, 0], "color 1 is never used"),
+        ([0, 3, 0], "color 3, though there are only 3 nodes"),
         ([1, 1, 0], "nodes 0 and 1 are neighbors and both have color 1"),
     ],
 )

@@ -3,10 +3,12 @@
 import platform
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import cache
 
 import numpy as np
 
+from ..errors import InputError
 from ..kernels import region
 from ..kernels.collide import collide_kernel
 from ..kernels.integrate import copy_kernel, motion_parameters, predict_kernel, update_kernel
@@ -215,7 +217,11 @@ class CpuSweeps:
     def _known(self, tokens: Iterable[int | None]) -> np.ndarray:
         if len(self._table) < len(self._rows):
             self._table = np.array(self._rows, region.SWEEP)
-        return np.array([token for token in tokens if token is not None], np.int64)
+        known = [token for token in tokens if token is not None]
+        for token in known:
+            if not isinstance(token, int) or not 0 <= token < len(self._rows):
+                raise InputError(f"the solver's schedule has {token!r}, which is not a sweep")
+        return np.array(known, np.int64)
 
     def _start(self, step: float, damping: float, gravity: tuple[float, float, float]) -> None:
         self._forces = damping, gravity
@@ -226,10 +232,11 @@ class CpuSweeps:
     def _sweep_through(self, schedule: np.ndarray) -> None:
         start = time.perf_counter()
         threads = self._team.size()
-        ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads)
+        with region.one_at_a_time if region.threading_layer() == "workqueue" else nullcontext():
+            ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads)
         self._team.tell(long_waits, len(schedule))
         self._ticks += ticks
-        self._threads = max(self._threads, threads)
+        self._threads = max(self._threads, min(threads, region.most_threads()))
         self._seconds += time.perf_counter() - start
 
     def _outcome(self) -> Outcome:

@@ -74,7 +74,7 @@ def compare(name: str, scene: Scene, threads: int, library: ctypes.CDLL, seconds
     simulation = Simulation(scene, iterations=ITERATIONS, dt=DT, damping=DAMPING, threads=threads)
     sweeps = cast(CpuSweeps, simulation._sweeps)
     work = _Hand(simulation, sweeps)
-    bare = np.array(list(simulation.solver.schedule(sweeps, ITERATIONS, 1)), np.int64)
+    bare = np.array([t for t in simulation.solver.schedule(sweeps, ITERATIONS, 1) if t is not None], np.int64)
 
     def hand() -> None:
         library.limit_threads(threads)  # each time: Numba sets it too

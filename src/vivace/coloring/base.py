@@ -15,7 +15,7 @@ from ..kernels.compile import compiled
 Algorithm = Callable[[Graph, np.random.Generator], np.ndarray | tuple[np.ndarray, int]]
 
 
-class ColoringError(ValueError):
+class ColoringError(InputError):
     """Two neighbors have the same color, or a node has none."""
 
 
@@ -67,6 +67,8 @@ class Coloring:
             )
         if len(self.colors) and self.colors.min() < 0:
             raise ColoringError(f"{name}: node {int(np.argmin(self.colors))} has no color")
+        if self.count > len(self.colors):
+            raise ColoringError(f"{name}: color {self.colors.max()}, though there are only {len(self.colors)} nodes")
         one, other = _first_conflict(self.colors, self.graph.node_offsets, self.graph.nodes, self.count)
         if one >= 0:
             raise ColoringError(f"{name}: nodes {one} and {other} are neighbors and both have color {self.colors[one]}")

@@ -22,7 +22,11 @@ def find(constraint: Any) -> tuple[str, Constraint]:
         return choice("constraint", constraint, constraints()), constraints()[constraint]
     name = getattr(constraint, "__name__", type(constraint).__name__).rsplit(".", 1)[-1]
     arity = getattr(constraint, "ARITY", None)
-    if arity not in (1, 2, 3, 4) or not callable(getattr(constraint, "value_gradient", None)):
+    if (
+        not isinstance(arity, int)
+        or arity not in (1, 2, 3, 4)
+        or not callable(getattr(constraint, "value_gradient", None))
+    ):
         raise InputError(f"constraint {name!r} needs ARITY (1 to 4) and a function value_gradient(corners, rest)")
     if getattr(constraint, "REST_VALUES", 1) not in (1, 3):
         raise InputError(f"constraint {name!r}: REST_VALUES must be 1 or 3")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..checks import choice
+from ..checks import choice, vector
 from ..errors import InputError
 from ..model import Model
 from ..registry import declared
@@ -24,6 +24,10 @@ class Camera:
 
     eye: tuple[float, float, float]
     target: tuple[float, float, float]
+
+    def __post_init__(self) -> None:
+        vector("Camera eye", self.eye)
+        vector("Camera target", self.target)
 
 
 class Writer(Protocol):
@@ -48,8 +52,11 @@ def open_writers(paths: Iterable[Path], model: Model, dt: float, camera: Camera 
     paths = list(paths)
     known = writers()
     for path in paths:
-        choice("output format", path.suffix.lower() or path.name, known)
+        if not path.suffix:
+            raise InputError(f"cannot write {path}: its name needs an ending; known: {', '.join(sorted(known))}")
+        choice("output format", path.suffix.lower(), known)
         check_writable(path)
+    check_different(paths)
     opened: list[Writer] = []
     try:
         for path in paths:
@@ -61,15 +68,24 @@ def open_writers(paths: Iterable[Path], model: Model, dt: float, camera: Camera 
     return opened
 
 
+def check_different(paths: Iterable[Path]) -> None:
+    """An error if two outputs would be one file."""
+    seen: set[str] = set()
+    for path in paths:
+        place = str(path.resolve()).lower()
+        if place in seen:
+            raise InputError(f"cannot write {path} twice")
+        seen.add(place)
+
+
 def check_writable(path: Path) -> None:
     """An error that says why, if a file cannot be made at `path`."""
-    folder = path.parent
-    if not folder.is_dir():
-        raise InputError(f"cannot write {path}: there is no folder {folder}")
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder")
-    trial = partial_name(path)
+    folder, trial = path.parent, partial_name(path)
     try:
+        if not folder.is_dir():
+            raise InputError(f"cannot write {path}: there is no folder {folder}")
+        if path.is_dir():
+            raise InputError(f"cannot write {path}: it is a folder")
         trial.touch()
         trial.unlink()
     except OSError as problem:

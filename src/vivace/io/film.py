@@ -1,16 +1,21 @@
 """Moving pictures: MP4 (H.264, by the ffmpeg that imageio-ffmpeg brings) and GIF."""
 
+import errno
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from ..model import Model
 from . import Camera, partial_name
 from .picture import Renderer, extra
 
 RATE, GIF_RATE = 30, 20  # pictures a second, at most
 GIF_SIZE = (640, 360)
+LONGEST_FRAME = 1.0  # [s]
 
 
 class FilmWriter:
@@ -19,17 +24,26 @@ class FilmWriter:
     rate, size = RATE, (1280, 720)
 
     def __init__(self, path: Path, model: Model, dt: float, camera: Camera | None = None):
+        if dt > LONGEST_FRAME:
+            raise InputError(f"cannot film frames of {dt:g} s; {LONGEST_FRAME:g} s is the longest")
         self.path, self._dt, self._seen, self._shown = path, dt, 0, 0
         self._target = partial_name(path)
-        self._open()
         self._renderer = Renderer(model, camera, self.size)
-        self.write(model.positions)
+        self._open()
+        try:
+            self.write(model.positions)
+        except BaseException:
+            self.discard()
+            raise
 
     def write(self, positions: np.ndarray) -> None:
         # Picture k shows the newest frame at time k / rate.
-        while self._shown <= self._seen * self._dt * self.rate + 1e-6:
-            self._append(self._renderer.picture(positions))
-            self._shown += 1
+        due = int(self._seen * self._dt * self.rate + 1e-6) + 1 - self._shown
+        if due > 0:
+            picture = self._renderer.picture(positions)
+            for _ in range(due):
+                self._append(picture)
+            self._shown += due
         self._seen += 1
 
     def close(self) -> None:
@@ -42,28 +56,41 @@ class FilmWriter:
 
     def discard(self) -> None:
         self._renderer.close()
-        self._finish()
+        with suppress(OSError):
+            self._finish()
         self._target.unlink(missing_ok=True)
 
     def _open(self) -> None:
-        ffmpeg = extra("imageio_ffmpeg")
-        self._stream = ffmpeg.write_frames(
-            str(self._target),
-            self.size,
-            fps=self.rate,
-            codec="libx264",
-            pix_fmt_out="yuv420p",
-            output_params=["-crf", "20", "-preset", "fast"],
-            macro_block_size=8,
-            ffmpeg_log_level="error",
+        width, height = self.size
+        told = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(self.rate), "-i", "-"]
+        wanted = ["-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-preset", "fast"]
+        command = [extra("imageio_ffmpeg").get_ffmpeg_exe(), "-y", "-v", "error", *told, *wanted]
+        # A session of its own: a Ctrl-C is for us, and the film is still to be finished then.
+        self._encoder = subprocess.Popen(
+            [*command, f"file:{self._target.resolve()}"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
-        self._stream.send(None)
 
     def _append(self, picture: np.ndarray) -> None:
-        self._stream.send(np.ascontiguousarray(picture))
+        assert self._encoder.stdin is not None
+        try:
+            self._encoder.stdin.write(np.ascontiguousarray(picture).tobytes())
+        except BrokenPipeError:
+            self._finish()  # says why
 
     def _finish(self) -> None:
-        self._stream.close()
+        """Wait for the encoder; what it has to complain about becomes the error."""
+        with suppress(BrokenPipeError):
+            _, complaints = self._encoder.communicate()
+            self._complaints = complaints.decode(errors="replace").strip().splitlines()
+        if self._encoder.wait() != 0:
+            reason = self._complaints[-1] if self._complaints else f"ffmpeg ended with {self._encoder.returncode}"
+            full = any("No space left" in line for line in self._complaints)
+            raise OSError(
+                errno.ENOSPC if full else errno.EIO, "No space left on device" if full else reason, str(self.path)
+            )
 
 
 class GifWriter(FilmWriter):

@@ -15,7 +15,7 @@ class NpzWriter:
 
     def __init__(self, path: Path, model: Model, dt: float, camera: Camera | None = None):
         self.path, self.model, self.dt, self.frames = path, model, dt, 0
-        self.raw = partial_name(path.with_suffix(".raw"))
+        self.raw = partial_name(path.with_name(f"{path.name}.raw"))
         self._file = self.raw.open("wb")
 
     def write(self, positions: np.ndarray) -> None:

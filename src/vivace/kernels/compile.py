@@ -11,8 +11,10 @@ import numpy as np
 from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.core import event
+from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
+from ..errors import InputError
 from . import lanes, rows
 
 # Only fused multiply-add: under full fast-math a check for NaN finds nothing, and it gains nothing (measured).
@@ -39,7 +41,13 @@ def kernel(function):
     Numba finds a function in its cache by file, code and closure. So a kernel may be a closure over plain module-level
     functions, which are pickled by name and are equal in the next process; a closure over `@njit` functions never hits.
     """
-    return cached(lambda cache: cfunc(SIGNATURE, cache=cache, **OPTIONS)(function))
+    try:
+        return cached(lambda cache: cfunc(SIGNATURE, cache=cache, **OPTIONS)(function))
+    except NumbaError as problem:
+        inlined = [cell.cell_contents for cell in function.__closure__ or () if inspect.isfunction(cell.cell_contents)]
+        names = ", ".join(f"{inner.__module__}.{inner.__qualname__}" for inner in inlined) or function.__name__
+        reason = next((line for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
+        raise InputError(f"{names} cannot be compiled: {reason.strip()} (docs/extending.md has the rules)") from problem
 
 
 def compiled(function):

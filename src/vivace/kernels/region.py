@@ -6,6 +6,7 @@ compiled once, whatever a scene is made of, and a new kind of sweep compiles onl
 
 import os
 import platform
+import threading
 import time
 from contextlib import contextmanager
 from functools import cache
@@ -16,8 +17,9 @@ from llvmlite import ir
 from numba import config, njit, prange, types
 from numba.extending import intrinsic
 
+from ..errors import SimulationError
 from . import barrier
-from .compile import cached, call_kernel, source_digest
+from .compile import cached, call_kernel, compiled_parallel, source_digest
 
 ARGUMENTS = 7
 SWEEP = np.dtype(
@@ -36,8 +38,14 @@ CLOCK_NUMBER = getattr(time, "CLOCK_MONOTONIC", 0)
 
 TICKS_OF_FIRST_WORD = 1 if WINDOWS else 1_000_000_000
 
+PATIENCE = 300_000_000  # ticks
+
 # The barrier needs all its threads running at once, which TBB does not promise.
 config.THREADING_LAYER_PRIORITY = ["omp", "workqueue", "tbb"]
+if os.environ.get("OMP_DYNAMIC", "").lower() == "true":
+    os.environ["OMP_DYNAMIC"] = "false"  # nor does OpenMP, if it may change its mind between two regions
+# The workqueue layer ends the process when two threads of a program use it at once.
+one_at_a_time = threading.Lock()
 
 
 @intrinsic
@@ -104,6 +112,9 @@ def core_count() -> int:
 @contextmanager
 def threads_set(threads):
     """Let Numba use so many threads; the rest of the program has its own wishes, and gets them back."""
+    if Forked.forked:
+        raise SimulationError("this process was forked after a simulation had run; start processes by 'spawn'")
+    Forked.used = True
     before = numba.get_num_threads()
     numba.set_num_threads(min(threads, most_threads()))
     try:
@@ -117,7 +128,8 @@ def run_together(function, *arguments, threads=None):
 
     As many threads as there are cores, unless told; one, where they cannot run at once.
     """
-    threads = min(threads or core_count(), most_threads()) if runs_threads_together() else 1
+    threads = min(threads or core_count(), most_threads())
+    threads = threads if runs_threads_together(threads) else 1
     with threads_set(threads):
         return function(*arguments, np.zeros(8, np.int64), threads)
 
@@ -136,7 +148,7 @@ def run(table, schedule, stages, threads):
     clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
     # Not one thread more than are used: an idle one must still be scheduled at the end.
     with threads_set(threads):
-        if threads <= most_threads() and runs_threads_together():
+        if threads <= most_threads() and runs_threads_together(threads):
             region(table, schedule, ticks, clock, counter, contended, threads, threads)
         else:
             # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
@@ -146,14 +158,39 @@ def run(table, schedule, stages, threads):
 
 
 @cache
-def runs_threads_together() -> bool:
-    """Whether the threads of a region may wait for each other."""
-    nothing = np.zeros(8, np.int64)
-    _compiled_region()(np.zeros(1, SWEEP), nothing[:0], nothing, nothing, nothing, nothing, 1, 1)  # starts the threads
-    return numba.threading_layer() != "tbb"
+def runs_threads_together(threads) -> bool:
+    """Whether so many threads may wait for each other: tried out, since OpenMP may give fewer than asked."""
+    with threads_set(threads):
+        _compiled_region()(np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, 8, 8, 1)), 1, 1)  # starts them
+        if numba.threading_layer() == "tbb":
+            return False
+        met = np.zeros(threads, np.int64)
+        meet(np.zeros(8, np.int64), met, np.zeros((threads, 8), np.int64), threads)
+        return bool(met.all())
+
+
+@compiled_parallel
+def meet(counter, met, clocks, threads):
+    """Each thread counts itself in and waits for the others, but not for ever."""
+    for thread in prange(threads):
+        begin = clock_ticks(clocks[thread])
+        barrier.arrive(counter)
+        while not met[thread] and clock_ticks(clocks[thread]) - begin < PATIENCE:
+            met[thread] = barrier.count(counter) == threads
+            barrier.give_way()
 
 
 def threading_layer() -> str:
     """What runs the threads: omp, workqueue or tbb."""
-    runs_threads_together()
+    runs_threads_together(1)
     return numba.threading_layer()
+
+
+class Forked:
+    """A process forked after OpenMP has run in it cannot run it again: it would be ended without a word of ours."""
+
+    used = forked = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: setattr(Forked, "forked", Forked.used))

@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,7 @@ class Settings:
 
 
 Statement = tuple[str, bool]
+LARGEST_SCALE = 1000
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,15 @@ class Setup:
     paper: Settings | None = None
     camera: Camera | None = None
     check: Callable[[Simulation], Iterator[Statement]] | None = None
+
+    def checked(self, simulation: Simulation) -> dict[str, bool]:
+        """What the scene's check says of a simulation's final state."""
+        if not callable(self.check):
+            raise InputError(f"{self.name} defines no check(simulation)")
+        try:
+            return {str(text): bool(holds) for text, holds in self.check(simulation)}
+        except Exception as problem:
+            raise InputError(f"{self.name}: check() raised {_told(problem, self.name)}") from problem
 
     def chosen(self, paper: bool = False, **changes: Any) -> Settings:
         """The scene's settings, or its paper's, with some of them changed."""
@@ -74,28 +85,32 @@ def _setup(module: ModuleType, name: str) -> Setup:
         raise InputError(f"{name}: SETTINGS must be a vivace.Settings, got {type(settings).__name__}")
     if not isinstance(camera, Camera | None):
         raise InputError(f"{name}: CAMERA must be a vivace.Camera, got {type(camera).__name__}")
+    paper = getattr(module, "PAPER", None)
+    if not isinstance(paper, Settings | None):
+        raise InputError(f"{name}: PAPER must be a vivace.Settings, got {type(paper).__name__}")
     summary = (module.__doc__ or "").strip().split("\n")[0]
     return Setup(
         name,
         summary,
         lambda scale: _make(module, name, scale),
         settings,
-        getattr(module, "PAPER", None),
+        paper,
         camera,
         getattr(module, "check", None),
     )
 
 
 def _make(module: Any, name: str, scale: float) -> Scene:
-    number("scale", scale, 0, open_below=True)
-    takes_scale = "scale" in inspect.signature(module.scene).parameters
+    number("scale", scale, 0, LARGEST_SCALE, open_below=True)
+    takes_scale = inspect.isfunction(module.scene) and "scale" in inspect.signature(module.scene).parameters
     if scale != 1 and not takes_scale:
         raise InputError(f"{name}: scene() takes no scale, so --scale cannot be used with it")
     try:
-        scene = module.scene(scale=scale) if takes_scale else module.scene()
+        with redirect_stdout(sys.stderr):  # what it prints must not get into the answer
+            scene = module.scene(scale=scale) if takes_scale else module.scene()
     except InputError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise InputError(f"{name}: scene() raised {_told(problem, name)}") from problem
     if not isinstance(scene, Scene):
         raise InputError(f"{name}: scene() returned {type(scene).__name__}, not a vivace.Scene")
@@ -103,7 +118,11 @@ def _make(module: Any, name: str, scale: float) -> Scene:
 
 
 def _load(path: Path) -> ModuleType:
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as problem:
+        raise InputError(f"cannot read {path}: {problem.strerror}") from problem
+    if not there:
         raise InputError(f"there is no scene file {path}")
     # Not the bare stem, or random.py would hide the real one. The kernel cache and dataclasses look modules up by name.
     name, folder = f"vivace_scene_{path.stem}", str(path.resolve().parent)
@@ -114,15 +133,17 @@ def _load(path: Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)  # a scene may import what lies beside it
     try:
-        spec.loader.exec_module(module)
-    except Exception as problem:
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        del sys.modules[name]
         raise InputError(f"{path} raised {_told(problem, str(path))}") from problem
     if not callable(getattr(module, "scene", None)):
         raise InputError(f"{path} defines no function scene()")
     return module
 
 
-def _told(problem: Exception, file: str) -> str:
+def _told(problem: BaseException, file: str) -> str:
     """What went wrong and in which line of the user's file."""
     lines = (
         [

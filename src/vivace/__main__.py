@@ -1,0 +1,5 @@
+"""python -m vivace"""
+
+from .cli import main
+
+main()
