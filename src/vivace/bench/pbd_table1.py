@@ -1,7 +1,8 @@
 """Table 1 of paper 002, theirs beside ours: three scenes, frames per second without collisions and rendering.
 
 Ours runs the paper's iterations for 500 frames on one thread and on all. The residual (RMS of the last frame) tells
-what the iterations are worth; times are the mean over all frames, as in the paper. Their processor had 12 cores.
+what the iterations are worth; times are the mean over all frames, as in the paper, of the best of three
+turns. Their processor had 12 cores.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from ..kernels.region import core_count
 from ..simulation import Simulation
 
 NAME = "pbd-table1"
+TURNS = 3
 # Particles, constraints / colors, iterations, fps on one thread, twelve threads and their GPU.
 PAPER = {
     "cloth-on-tube": ("10K", "s 29K/8, b 29K/18", 25, 73, 1105),
@@ -30,23 +32,21 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
         setup = scenes.find(name)
         settings = setup.paper
         assert settings is not None
-        fps = {}
-        for threads in sorted({1, core_count()}):
-            simulation = Simulation(
-                setup.make(1.0),
-                iterations=settings.iterations,
-                substeps=settings.substeps,
-                dt=settings.dt,
-                damping=settings.damping,
-                threads=threads,
-            )
-            milliseconds = []
-            frames = 30 if quick else settings.frames
-            for report in simulation.run(frames):
-                milliseconds.append(report.milliseconds["total"] - report.milliseconds["collide"])
-                if report.frame % 10 == 0:
-                    progress(f"{name} on {threads} threads, frame {report.frame} of {frames}")
-            fps[threads] = 1e3 / float(np.mean(milliseconds[1:]))
+        frames = 30 if quick else settings.frames
+        motion = settings.iterations, settings.substeps, settings.dt, settings.damping
+        simulations = {
+            threads: Simulation(setup.make(1.0), "gauss-seidel", *motion, threads)
+            for threads in sorted({1, core_count()})
+        }
+        fps = dict.fromkeys(simulations, 0.0)
+        for turn in range(1 if quick else TURNS):
+            for threads, simulation in simulations.items():
+                progress(f"{name} on {threads} threads, turn {turn + 1}, {frames} frames")
+                simulation.positions, simulation.velocities = simulation.model.positions, simulation.model.velocities
+                milliseconds = []
+                for report in simulation.run(frames):
+                    milliseconds.append(report.milliseconds["total"] - report.milliseconds["collide"])
+                fps[threads] = max(fps[threads], 1e3 / float(np.mean(milliseconds)))
         ours = ", ".join(
             f"{SHORT[planned.group.name]} {len(planned.group) / 1000:.0f}K/{report.colors[planned.group.name]}"
             for planned in simulation.plan.groups
