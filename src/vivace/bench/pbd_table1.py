@@ -78,7 +78,7 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
         "ours, 1 thread": "fps 1 thread",
         "theirs, 12 threads": "theirs 12 threads",
         f"ours, {all_cores.split()[1]} threads": all_cores,
-        "theirs, GPU (2013)": "theirs GPU",
+        "theirs, GPU": "theirs GPU",
     }
     colors = ["#cccccc", "#88bbdd", "#999999", "#4477aa", "#666666"]
     for i, (label, key) in enumerate(bars.items()):
@@ -88,4 +88,5 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
         axes.bar_label(drawn, fmt="%.0f", fontsize=7)
     axes.set(yscale="log", ylabel="frames per second", title="Paper 002, table 1: frames per second, more is better")
     axes.set_xticks(range(len(rows)), [f"{row['scene']}\n{row['iterations']} iterations" for row in rows])
-    axes.legend(fontsize=8)
+    axes.set_ylim(1, 6000)
+    axes.legend(fontsize=8, ncols=3, loc="upper left")

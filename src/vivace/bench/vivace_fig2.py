@@ -35,7 +35,7 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
 
 def plot(rows: list[dict[str, Any]], figure: Any) -> None:
     names = (*PARALLEL, "smallest-last")
-    figure.set_size_inches(2.4 * (len(names) + 1), 5.6)
+    figure.set_size_inches(2.4 * (len(names) + 1), 6.4)
     for down, (kind, number, graph) in enumerate(_graphs()):
         orders = {"unordered": np.arange(number)}
         for name in names:
