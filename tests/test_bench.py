@@ -48,7 +48,7 @@ def test_small_steps_stretch_less_than_many_iterations(rows_of):
     assert strain[64, 1] < strain[1, 64]
 
 
-def test_smallest_last_needs_the_fewest_colors(rows_of):
+def test_smallest_last_needs_no_more_colors_than_natural_or_random_order(rows_of):
     rows = [row for row in rows_of("coloring") if row["scene"] == "tori x 0.3"]
     colors = {row["algorithm"]: sum(int(part) for part in row["colors"].split("+")) for row in rows}
     assert colors["smallest-last"] <= min(colors["natural"], colors["random"])

@@ -147,3 +147,32 @@ def test_a_solver_that_never_looks_at_the_clock_takes_no_budget():
 
     with pytest.raises(vv.InputError, match="Deaf takes no budget"):
         hanging_cloth(solver=Deaf()).step(budget_ms=1.0)
+
+
+@pytest.mark.parametrize(
+    "work, named",
+    [
+        ((), "last 0 s"),
+        (((1, 1 / 60),), "expected"),
+        (((1, 1 / 30, 8),), "last 0.0333333 s"),
+        (((0, 1 / 60, 8),), "work substeps is 0"),
+        (((1, 1 / 60, 0),), "work iterations is 0"),
+        (5, "expected"),
+    ],
+)
+def test_bad_work_is_named(work, named):
+    with pytest.raises(vv.InputError, match=named):
+        hanging_cloth().step(work=work)
+
+
+def test_budget_and_work_exclude_each_other_and_corrected_ratios_take_no_budget():
+    with pytest.raises(vv.InputError, match="not both"):
+        hanging_cloth().step(budget_ms=1, work=((1, 1 / 60, 8),))
+    with pytest.raises(vv.InputError, match="corrected_ratios"):
+        hanging_cloth(solver=vv.ColoredGaussSeidel(corrected_ratios=True)).step(budget_ms=1)
+
+
+def test_work_that_costs_nothing_ends_all_the_same(clock):
+    sweeps = FakeSweeps(clock, 1e-9)
+    ((_, _, iterations),) = budget.spend_on_iterations(sweeps, FakeSolver(), 0.5, 1, clock.now + 1.0)
+    assert iterations < budget.MANY and sweeps.done[-1] == "update"

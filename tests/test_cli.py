@@ -207,6 +207,27 @@ def test_bad_outputs_are_refused_before_anything_is_simulated(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_usage_errors_are_one_line_too():
+    assert "--iterations" in error_of("run", *SMALL, "--iterations", "x")
+    assert "Missing argument 'SCENE'" in error_of("run")
+    assert "No such command 'runn'" in error_of("runn")
+    assert "Usage" in vivace().stdout
+
+
+def test_a_bad_budget_leaves_nothing_behind(tmp_path):
+    assert "budget_ms is -1" in error_of("run", *SMALL, "--budget-ms", -1, "--out", "a.npz", cwd=tmp_path)
+    assert "unknown spend 'x'" in error_of(
+        "run", *SMALL, "--budget-ms", 1, "--spend", "x", "--out", "a.npz", cwd=tmp_path
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_within_a_budget_reports_its_work(tmp_path):
+    vivace("run", *SMALL, "--budget-ms", 5, "--spend", "substeps", "--frames", 3, "--report", "r.json", cwd=tmp_path)
+    steps = json.loads((tmp_path / "r.json").read_text())["steps"]
+    assert all(sum(count * length for count, length, _ in step["work"]) == pytest.approx(1 / 60) for step in steps)
+
+
 def test_huge_settings_are_refused():
     assert "threads is 5000" in error_of("run", *SMALL, "--threads", 5000)
     assert "too many" in error_of("run", *SMALL, "--iterations", 10**9)
@@ -252,6 +273,7 @@ def test_doctor_tells_about_threads_lanes_cache_and_extras():
 
 def test_bench_lists_and_writes_table_and_picture(tmp_path):
     listed = vivace("bench", "--list").stdout
+    assert set(json.loads(vivace("bench", "--list", "--json").stdout)) >= {"pbd-table1", "limit"}
     assert all(name in listed for name in ("pbd-table1", "limit", "small-steps", "contention", "coloring", "start"))
     done = vivace("bench", "small-steps", "--quick", "--out", "results", cwd=tmp_path)
     assert "mean strain" in done.stdout

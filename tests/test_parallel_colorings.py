@@ -70,3 +70,8 @@ def test_a_palette_of_many_words_is_enough_for_a_hub():
     for name in algorithms():
         assert vv.color(clique, name).count == 150
         assert vv.color(hub, name).count <= 3, name
+
+
+def test_a_large_star_is_colored_in_little_memory():
+    star = vv.Graph.from_edges(50_001, np.stack([np.zeros(50_000, int), np.arange(1, 50_001)], 1))
+    assert vv.color(star, "brooks-vizing").count <= 3

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import vivace as vv
+from vivace.backends.cpu import Team
 from vivace.kernels import region
 
 RUN = """
@@ -142,3 +143,40 @@ def test_a_collider_that_cannot_be_compiled_is_named():
     scene.add_collider(Branching())
     with pytest.raises(vv.InputError, match="branching cannot be compiled"):
         vv.Simulation(scene)
+
+
+def test_a_team_works_alone_while_cores_are_taken_and_tries_again_ever_more_seldom(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("vivace.backends.cpu.time", type("Clock", (), {"perf_counter": staticmethod(lambda: now[0])}))
+    team, trials = Team(2), []
+    for _ in range(2000):  # steps of 10 ms in which two threads always meet a busy machine
+        threads = team.size()
+        if threads == 2:
+            trials.append(now[0])
+        team.tell(threads, 50 if threads == 2 else 0, 200)
+        now[0] += 0.01
+    pauses = np.diff(trials)
+    assert pauses[0] == pytest.approx(Team.SHORTEST, abs=0.02) and pauses[-1] == pytest.approx(Team.LONGEST, abs=0.02)
+    now[0] += Team.LONGEST
+    team.tell(team.size(), 0, 200)  # the machine is quiet again
+    assert team.size() == 2
+    team.tell(2, 50, 200)
+    now[0] += Team.SHORTEST + 0.01
+    assert team.size() == 2
+
+
+def test_one_long_wait_does_not_send_a_thread_home():
+    team = Team(2)
+    team.tell(2, 4, 1000)
+    assert team.size() == 2
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_tori_fit_into_400_megabytes():
+    peak = fresh(
+        "import vivace as vv; from vivace import scenes\n"
+        "simulation = vv.Simulation(scenes.find('tori').make(1.0))\n"
+        "simulation.step()\n"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    )
+    assert int(peak) * 1024 < 400e6

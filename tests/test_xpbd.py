@@ -28,7 +28,7 @@ def chain(stiffness):
 def test_chain_hangs_at_the_analytic_length(iterations, substeps):
     weights = GRAVITY * np.arange(1, LINKS + 1)
     stiffness = weights.sum() / (STRAIN * LINKS * LENGTH)
-    simulation = vv.Simulation(chain(stiffness), "xpbd", iterations=iterations, substeps=substeps, damping=2.0)
+    simulation = vv.Simulation(chain(stiffness), "gauss-seidel", iterations=iterations, substeps=substeps, damping=2.0)
     for _ in simulation.run(600):
         pass
     extension = -simulation.positions[LINKS, 1] - LINKS * LENGTH
@@ -42,7 +42,7 @@ def test_a_soft_spring_swings_with_its_own_period():
     body = scene.bodies[0]
     body.masses[:] = 1e-3
     body.masses[1] = 1.0
-    simulation = vv.Simulation(scene, "xpbd", iterations=20, substeps=20, dt=1 / 100, damping=0.0)
+    simulation = vv.Simulation(scene, "gauss-seidel", iterations=20, substeps=20, dt=1 / 100, damping=0.0)
     heights = [float(simulation.positions[1, 1]) for _ in simulation.run(200)]
     middle = (max(heights) + min(heights)) / 2
     crossings = [i for i in range(1, 200) if heights[i - 1] > middle >= heights[i]]
@@ -83,5 +83,5 @@ def test_bad_compliances_are_named(value):
 def test_the_serial_solver_refuses_compliances():
     scene = vv.Scene()
     scene.add_cloth(vv.Mesh.grid(3, 3), material=vv.Compliances())
-    with pytest.raises(vv.InputError, match="'serial': group 'stretch' has compliances; use 'xpbd'"):
+    with pytest.raises(vv.InputError, match="'serial': group 'stretch' has compliances; use 'gauss-seidel'"):
         vv.Simulation(scene, "serial")

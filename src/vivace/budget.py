@@ -1,19 +1,27 @@
 """As much work as fits into a time budget, found out while it is done.
 
 Work goes in pieces: after each, the time that one iteration (or substep) took tells how many more fit, and half of them
-are the next piece. So the last one that starts is one that should still fit, and the overshoot is at most that one.
+are the next piece. So the last one that starts is one that should still fit, and the overshoot is at most that one, as
+long as none becomes more than twice as slow within a piece.
 """
 
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from . import checks
 from .backends import Sweeps
 from .solvers.base import Solver
 
 MANY = 1_000_000
 # Substeps, their length [s], iterations in each: done in this order, the same bits come out again.
 Work = tuple[tuple[int, float, int], ...]
+
+
+def check_budget(budget_ms: float, spend: str) -> None:
+    """An error that names what is wrong with a budget."""
+    checks.number("budget_ms", budget_ms, 0, open_below=True)
+    checks.choice("spend", spend, ("iterations", "substeps"))
 
 
 def spend_on_iterations(sweeps: Sweeps, solver: Solver, dt: float, substeps: int, deadline: float) -> Work:
@@ -28,7 +36,7 @@ def spend_on_iterations(sweeps: Sweeps, solver: Solver, dt: float, substeps: int
             sweeps.advance([token for _ in range(piece) for token in _until_clock(schedule)])
             now = time.perf_counter()
             done += piece
-            piece = _half_of(int((until - now) * piece / (now - start)))
+            piece = min(_half_of(int((until - now) * piece / (now - start))), MANY - 1 - done)
         sweeps.advance(_rest(schedule))
         work.append((1, dt / substeps, done))
     return tuple(work)

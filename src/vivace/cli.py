@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from .errors import InputError, SimulationError
-from .terminal import complain, out, preparing, print_rows, print_summary, progress_bar, say
+from .terminal import complain, out, preparing, print_rows, print_summary, progress_bar, say, shortened
 
 app = typer.Typer(
     add_completion=False,
@@ -42,8 +42,11 @@ def main() -> None:
     for ending in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, ending):
             signal.signal(getattr(signal, ending), signal.default_int_handler)  # finish as if ended by the user
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
     try:
-        app()
+        # Not standalone: usage errors are one line as well, and an interrupt is ours to answer.
+        sys.exit(app(standalone_mode=False) or 0)
     except InputError as problem:
         _fail(str(problem), 2)
     except SimulationError as problem:
@@ -53,6 +56,8 @@ def main() -> None:
     except KeyboardInterrupt:
         _fail("stopped", 130)
     except Exception as problem:
+        if hasattr(problem, "format_message"):  # the command line's own: an unknown option, not a number
+            _fail(problem.format_message(), 2)
         if "VIVACE_TRACEBACK" in os.environ:
             raise
         _fail(f"{type(problem).__name__}: {problem} (set VIVACE_TRACEBACK=1 to see where)", 1)
@@ -84,7 +89,7 @@ def run(
     budget_ms: Annotated[float | None, typer.Option(help="Milliseconds a frame: do as much as fits.")] = None,
     spend: Annotated[str, typer.Option(help="What to spend the budget on: iterations or substeps.")] = "iterations",
     paper: Annotated[bool, typer.Option("--paper", help="Settings of the paper that the scene comes from.")] = False,
-    threads: Annotated[int | None, typer.Option(help="Threads [default: all cores]; none changes the result.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")] = None,
     seed: Seed = 0,
     scale: Scale = 1.0,
     output: Outputs = None,
@@ -97,6 +102,7 @@ def run(
     given = {"iterations": iterations, "substeps": substeps, "frames": frames, "dt": dt, "damping": damping}
     with preparing() as status:
         from . import scenes
+        from .budget import check_budget
         from .io import check_writable, open_writers
         from .recording import record, summarize, write_report
         from .simulation import Simulation
@@ -105,6 +111,8 @@ def run(
         settings = setup.chosen(paper, **{name: value for name, value in given.items() if value is not None})
         if check and not callable(setup.check):
             raise InputError(f"{scene} defines no check(simulation)")
+        if budget_ms is not None:
+            check_budget(budget_ms, spend)
         if report:
             if report.suffix.lower() != ".json":
                 raise InputError(f"cannot write {report}: a report's name must end in .json")
@@ -196,7 +204,7 @@ def color(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    print_rows([{key: value for key, value in row.items() if key != "sizes"} for row in rows])
+    print_rows([{**row, "sizes": shortened(row["sizes"])} for row in rows])
     if plot:
         say(f"wrote {plot.resolve()}")
 
@@ -218,6 +226,10 @@ def bench(
 
     known = benches()
     if list_them or name is None:
+        if as_json:
+            summaries = {key: (module.__doc__ or "").strip().split("\n")[0] for key, module in known.items()}
+            typer.echo(json.dumps(summaries, indent=1))
+            return
         table = Table("benchmark", "what it measures")
         for key, module in known.items():
             table.add_row(key, (module.__doc__ or "").strip().split("\n")[0])
@@ -225,15 +237,22 @@ def bench(
         return
     names = list(known) if name == "all" else [choice("benchmark", name, known)]
     from .bench.results import results_folder, write_csv
-    from .io.picture import extra
+    from .io import extra
     from .io.plots import save_plot
 
     extra("matplotlib")
     folder = results_folder(folder)
     answers: dict[str, Any] = {}
     for key in names:
-        with preparing() as status:
-            answers[key] = rows = known[key].run(quick=quick, progress=lambda text, key=key: status(f"{key}: {text}"))
+        try:
+            with preparing() as status:
+                rows = known[key].run(quick=quick, progress=lambda text, key=key: status(f"{key}: {text}"))
+        except InputError as problem:
+            if name != "all":
+                raise
+            complain(str(problem))  # the others can still run
+            continue
+        answers[key] = rows
         write_csv(folder / f"{key}.csv", rows)
         save_plot(folder / f"{key}.png", partial(known[key].plot, rows))
         if not as_json:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .errors import SimulationError
 from .io import Writer, write_text
 from .simulation import Report, Simulation
 
@@ -40,14 +39,15 @@ def record(
                 writer.write(simulation.positions)
             recording.reports.append(report)
             advance()
-    except (SimulationError, OSError, KeyboardInterrupt) as problem:
-        recording.failure = problem
+    except BaseException as problem:
+        recording.failure = problem  # whatever it was, what there is gets written first
     for writer in writers:
         try:
             writer.close()
             recording.written.append(str(writer.path))
-        except OSError as problem:
-            problem.filename = str(writer.path)
+        except Exception as problem:
+            if isinstance(problem, OSError):
+                problem.filename = str(writer.path)
             recording.failure = recording.failure or problem
     recording.seconds = time.perf_counter() - start
     return recording
@@ -61,6 +61,7 @@ def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[s
     return {
         "scene": name,
         "particles": simulation.model.particle_count,
+        "units": {group.name: getattr(group.constraint, "UNIT", "") for group in simulation.model.groups},
         "constraints": {group.name: len(group) for group in simulation.model.groups},
         "colors": simulation.colors,
         "frames": len(reports),

@@ -37,7 +37,9 @@ class Ratios:
 
 @dataclass(frozen=True)
 class Compliances:
-    """XPBD compliances: the inverse of stiffness, whatever iterations and dt. 0 is rigid, None leaves a constraint out.
+    """XPBD compliances, the inverse of stiffness: independent of iterations and dt once converged.
+
+    0 is rigid, None leaves a constraint out.
 
     Energy = C^2 / (2 compliance), so the units are m/N for stretch, 1/(N m) for bend and m^5/N for volume.
     """

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import backends, checks, solvers
 from .backends import Residual
-from .budget import Work, repeat, spend_on_iterations, spend_on_substeps
+from .budget import Work, check_budget, repeat, spend_on_iterations, spend_on_substeps
 from .errors import InputError, SimulationError
 from .kernels.region import core_count
 from .plan import Plan
@@ -150,8 +150,10 @@ class Simulation:
         work: what the report of another step says was done, to repeat it to the bit.
         """
         if budget_ms is not None:
-            checks.number("budget_ms", budget_ms, 0, open_below=True)
-        checks.choice("spend", spend, ("iterations", "substeps"))
+            check_budget(budget_ms, spend)
+            self._check_solver_takes_budget(spend)
+        if work is not None:
+            self._check_work(work, budget_ms)
         with self._stepping:  # two threads of a program take turns
             return self._step(budget_ms, spend, work)
 
@@ -175,8 +177,8 @@ class Simulation:
             self._views.clear()
             self.control.pin_targets = {}
             raise SimulationError(problem)
-        for particle, target in arrivals.items():
-            self.state.set("positions", np.array([particle]), target)
+        if arrivals:
+            self.state.set("positions", self._travelling, np.stack(list(arrivals.values())))
         self.control.pin_targets = {}
         self.frame += 1
         total = (time.perf_counter() - start) * 1e3
@@ -192,10 +194,28 @@ class Simulation:
             deadline_missed=budget_ms is not None and total > budget_ms,
         )
 
-    def _spend(self, deadline: float, spend: str) -> Work:
-        if None not in list(self.solver.schedule(self._sweeps, 1, 1)) and spend == "iterations":
-            name = type(self.solver).__name__
+    def _check_solver_takes_budget(self, spend: str) -> None:
+        name = type(self.solver).__name__
+        if spend == "iterations" and None not in list(self.solver.schedule(self._sweeps, 1, 1)):
             raise InputError(f"solver {name} takes no budget of iterations: its schedule never looks at the clock")
+        if getattr(self.solver, "corrected_ratios", False):
+            raise InputError(f"solver {name}: corrected_ratios need a fixed number of iterations, not a budget")
+
+    def _check_work(self, work: Work, budget_ms: float | None) -> None:
+        if budget_ms is not None:
+            raise InputError("give either budget_ms or work, not both")
+        try:
+            pieces = [
+                checks.whole("work substeps", substeps, 1) * checks.number("work step", length, 0, open_below=True)
+                for substeps, length, iterations in work
+                if checks.whole("work iterations", iterations, 1)
+            ]
+        except (TypeError, ValueError) as problem:
+            raise InputError(f"work: expected (substeps, length, iterations) of each piece; {problem}") from problem
+        if abs(sum(pieces) - self.dt) > 1e-6 * self.dt:
+            raise InputError(f"work: its substeps last {sum(pieces):g} s, a frame of this simulation {self.dt:g} s")
+
+    def _spend(self, deadline: float, spend: str) -> Work:
         deadline -= self._finishing
         if spend == "iterations":
             return spend_on_iterations(self._sweeps, self.solver, self.dt, self.substeps, deadline)
@@ -227,7 +247,8 @@ class Simulation:
     def _describe_flaw(self) -> str:
         flawed = ~(np.isfinite(self.positions).all(axis=1) & np.isfinite(self.velocities).all(axis=1))
         # A pin beside a broken particle breaks with it (0 times infinity): name one that can move, if there is one.
-        particle = int(np.argmax(flawed & (self.model.inverse_masses > 0))) or int(np.argmax(flawed))
+        movable = flawed & (self.model.inverse_masses > 0)
+        particle = int(np.argmax(movable if movable.any() else flawed))
         body, rows = next((name, rows) for name, rows in self.model.bodies if particle < rows.stop)
         holding = [repr(group.name) for group in self.model.groups if (group.vertices == particle).any()]
         named = f"group {', '.join(holding)}" if holding else "no group"

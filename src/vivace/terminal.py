@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-UNITS = {"stretch": "m", "bend": "rad", "volume": "m^3"}
 err = Console(stderr=True)
 out = Console()
 if not out.is_terminal:
@@ -63,6 +62,11 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
     out.print(table)
 
 
+def shortened(sizes: list[int]) -> str:
+    """The first sizes of a long list."""
+    return " ".join(map(str, sizes[:8])) + (" ..." if len(sizes) > 8 else "")
+
+
 def print_summary(summary: dict[str, Any]) -> None:
     """What a run did, in a few lines."""
     groups = ", ".join(
@@ -84,7 +88,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     if summary["deadlines missed"]:
         say(f"{_count(summary['deadlines missed'], 'frame')} took longer than the budget")
     for name, residual in summary["residual"].items():
-        unit = UNITS.get(name, "")
+        unit = summary["units"][name]
         say(f"residual {name}: RMS {residual['rms']:.2e}, largest {residual['largest']:.2e} {unit}".rstrip())
     for text, holds in summary.get("checks", {}).items():
         say(f"{'ok   ' if holds else 'WRONG'} {text}")

@@ -3,7 +3,6 @@
 import platform
 import time
 from collections.abc import Iterable
-from contextlib import nullcontext
 from functools import cache
 
 import numpy as np
@@ -72,12 +71,12 @@ class Team:
     def size(self) -> int:
         return 1 if time.perf_counter() < self._alone_until else self.most
 
-    def tell(self, long_waits: int, barriers: int) -> None:
+    def tell(self, threads: int, long_waits: int, barriers: int) -> None:
         """What the last step met with."""
         if long_waits > max(4, self.BEARABLE * barriers):
             self._alone_until = time.perf_counter() + self._pause
             self._pause = min(2 * self._pause, self.LONGEST)
-        elif time.perf_counter() > self._alone_until:
+        elif threads == self.most:
             self._pause = self.SHORTEST
 
 
@@ -232,9 +231,8 @@ class CpuSweeps:
     def _sweep_through(self, schedule: np.ndarray) -> None:
         start = time.perf_counter()
         threads = self._team.size()
-        with region.one_at_a_time if region.threading_layer() == "workqueue" else nullcontext():
-            ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads)
-        self._team.tell(long_waits, len(schedule))
+        ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads)
+        self._team.tell(threads, long_waits, len(schedule))
         self._ticks += ticks
         self._threads = max(self._threads, min(threads, region.most_threads()))
         self._seconds += time.perf_counter() - start

@@ -38,10 +38,7 @@ class ReferenceSweeps:
         x[:] = self.predicted
 
     def project(self, group: int, batch: int) -> Sweep:
-        planned = self.plan.groups[group]
-        return partial(
-            self._project, group, np.arange(planned.partition.offsets[batch], planned.partition.offsets[batch + 1])
-        )
+        return partial(self._project, group, self._members(group, batch))
 
     def project_in_order(self, group: int) -> Sweep:
         def one_by_one() -> None:
@@ -51,8 +48,10 @@ class ReferenceSweeps:
         return one_by_one
 
     def project_compliant(self, group: int, batch: int) -> Sweep:
-        offsets = self.plan.groups[group].partition.offsets
-        return partial(self._project, group, np.arange(offsets[batch], offsets[batch + 1]), compliant=True)
+        return partial(self._project, group, self._members(group, batch), compliant=True)
+
+    def _members(self, group: int, batch: int) -> np.ndarray:
+        return np.arange(*self.plan.groups[group].partition.offsets[batch : batch + 2])
 
     def forget_multipliers(self, group: int) -> Sweep:
         return partial(self.multipliers[group].fill, 0)

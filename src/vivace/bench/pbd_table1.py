@@ -2,7 +2,7 @@
 
 Ours runs the paper's iterations for 500 frames on one thread and on all. The residual (RMS of the last frame) tells
 what the iterations are worth; times are the mean over all frames, as in the paper, of the best of three
-turns. Their processor had 12 cores.
+turns. Their processor had 12 hardware threads.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from ..simulation import Simulation
 
 NAME = "pbd-table1"
 TURNS = 3
-# Particles, constraints / colors, iterations, fps on one thread, twelve threads and their GPU.
+# Particles, constraints / colors, fps on one thread, twelve threads and their GPU.
 PAPER = {
     "cloth-on-tube": ("10K", "s 29K/8, b 29K/18", 25, 73, 1105),
     "flat-bunny": ("16K", "s 80K/64, b 42K/20, t 50K/124", 15, 45, 326),

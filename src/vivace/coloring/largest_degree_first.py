@@ -8,13 +8,13 @@ import numpy as np
 
 from ..graph import Graph
 from ..kernels.region import run_together
-from .jones_plassmann import color_local_maxima
+from .jones_plassmann import local_maxima_colorer
 from .rounds import seed_from
 
 
 def largest_degree_first(graph: Graph, generator: np.random.Generator) -> tuple[np.ndarray, int]:
     """Degrees among the uncolored, renewed every round."""
-    return run_together(color_local_maxima, *graph.adjacency, seed_from(generator), True)
+    return run_together(local_maxima_colorer(), *graph.adjacency, seed_from(generator), True)
 
 
 ALGORITHMS = {"largest-degree-first": largest_degree_first}

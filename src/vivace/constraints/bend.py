@@ -6,6 +6,7 @@ from ..kernels.lanes import atan2, select, sqrt
 from ..kernels.vec3 import add, cross, dot, scale, sub
 
 ARITY = 4
+UNIT = "rad"
 ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(1e-30)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from ..kernels.vec3 import norm, scale, sub
 
 ARITY = 2
+UNIT = "m"
 MINUS = np.float32(-1)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from ..kernels.vec3 import add, cross, dot, scale, sub
 
 ARITY = 4
+UNIT = "m^3"
 SIX, MINUS = np.float32(6), np.float32(-1)
 
 

@@ -4,6 +4,7 @@ Every writer writes to a temporary name beside its target and renames at the end
 what was there stays there until then.
 """
 
+import importlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -105,3 +106,11 @@ def write_text(path: Path, text: str) -> None:
     except OSError as problem:
         partial_name(path).unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {problem.strerror}") from problem
+
+
+def extra(module: str, name: str = "render") -> Any:
+    """Import an optional library, or say what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        raise InputError(f"{module} is not installed; it comes with: pip install 'vivace[{name}]'") from problem

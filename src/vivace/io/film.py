@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..model import Model
-from . import Camera, partial_name
-from .picture import Renderer, extra
+from . import Camera, extra, partial_name
+from .picture import Renderer
 
 RATE, GIF_RATE = 30, 20  # pictures a second, at most
 GIF_SIZE = (640, 360)
@@ -22,6 +22,8 @@ class FilmWriter:
     """Shows the motion at its real speed; where frames are shorter than a picture, some are left out."""
 
     rate, size = RATE, (1280, 720)
+    _encoder: subprocess.Popen[bytes] | None = None
+    _complaints: list[str] = []
 
     def __init__(self, path: Path, model: Model, dt: float, camera: Camera | None = None):
         if dt > LONGEST_FRAME:
@@ -29,8 +31,8 @@ class FilmWriter:
         self.path, self._dt, self._seen, self._shown = path, dt, 0, 0
         self._target = partial_name(path)
         self._renderer = Renderer(model, camera, self.size)
-        self._open()
         try:
+            self._open()
             self.write(model.positions)
         except BaseException:
             self.discard()
@@ -56,8 +58,7 @@ class FilmWriter:
 
     def discard(self) -> None:
         self._renderer.close()
-        with suppress(OSError):
-            self._finish()
+        self._abandon()
         self._target.unlink(missing_ok=True)
 
     def _open(self) -> None:
@@ -74,14 +75,20 @@ class FilmWriter:
         )
 
     def _append(self, picture: np.ndarray) -> None:
-        assert self._encoder.stdin is not None
+        assert self._encoder is not None and self._encoder.stdin is not None
         try:
             self._encoder.stdin.write(np.ascontiguousarray(picture).tobytes())
         except BrokenPipeError:
             self._finish()  # says why
 
+    def _abandon(self) -> None:
+        if self._encoder is not None:
+            self._encoder.kill()
+            self._encoder.communicate()
+
     def _finish(self) -> None:
         """Wait for the encoder; what it has to complain about becomes the error."""
+        assert self._encoder is not None
         with suppress(BrokenPipeError):
             _, complaints = self._encoder.communicate()
             self._complaints = complaints.decode(errors="replace").strip().splitlines()
@@ -101,6 +108,9 @@ class GifWriter(FilmWriter):
     def _open(self) -> None:
         self._images = extra("PIL.Image")
         self._pictures: list[Any] = []
+
+    def _abandon(self) -> None:
+        pass
 
     def _append(self, picture: np.ndarray) -> None:
         self._pictures.append(self._images.fromarray(picture).quantize(64, dither=0))

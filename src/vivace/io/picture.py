@@ -5,7 +5,6 @@ shadow maps, which also take three times as long on a processor without GPU.
 """
 
 import ctypes
-import importlib
 import os
 import platform
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model import Model
-from . import Camera, partial_name
+from . import Camera, extra, partial_name
 
 SIZE = (1280, 720)
 PAPER, SHADOW, METAL = "#eceae4", "#cfccc4", "#9aa0a6"
@@ -29,14 +28,6 @@ BODY_COLORS = (
 )
 LIGHT = np.array([0.45, 1.0, 0.35])  # towards the light
 GL_LIBRARIES = ("libEGL.so.1", "libGL.so.1", "libOSMesa.so.8")
-
-
-def extra(module: str, name: str = "render") -> Any:
-    """Import an optional library, or say what to install."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as problem:
-        raise InputError(f"{module} is not installed; it comes with: pip install 'vivace[{name}]'") from problem
 
 
 def check_gl() -> None:
@@ -59,8 +50,8 @@ class Renderer:
     """Takes pictures of a model's positions."""
 
     def __init__(self, model: Model, camera: Camera | None = None, size: tuple[int, int] = SIZE):
-        if "DISPLAY" not in os.environ:
-            check_gl()
+        check_gl()
+        if not os.environ.get("DISPLAY"):
             os.environ.setdefault("VTK_DEFAULT_OPENGL_WINDOW", "vtkEGLRenderWindow")
         pyvista = extra("pyvista")
         self._pyvista, self._model = pyvista, model

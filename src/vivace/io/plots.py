@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..coloring import Coloring
-from . import partial_name
-from .picture import extra
+from . import extra, partial_name
 
 
 def save_plot(path: Path, draw: Callable[[Any], None]) -> None:

@@ -8,7 +8,7 @@ import os
 import platform
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 
 import numba
@@ -45,7 +45,8 @@ config.THREADING_LAYER_PRIORITY = ["omp", "workqueue", "tbb"]
 if os.environ.get("OMP_DYNAMIC", "").lower() == "true":
     os.environ["OMP_DYNAMIC"] = "false"  # nor does OpenMP, if it may change its mind between two regions
 # The workqueue layer ends the process when two threads of a program use it at once.
-one_at_a_time = threading.Lock()
+one_at_a_time = threading.RLock()
+_together: set[int] = set()
 
 
 @intrinsic
@@ -109,26 +110,34 @@ def core_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _is_workqueue() -> bool:
+    try:
+        return numba.threading_layer() == "workqueue"
+    except ValueError:  # no region has run yet, so the layer is not known: take no risk
+        return True
+
+
 @contextmanager
 def threads_set(threads):
     """Let Numba use so many threads; the rest of the program has its own wishes, and gets them back."""
     if Forked.forked:
         raise SimulationError("this process was forked after a simulation had run; start processes by 'spawn'")
     Forked.used = True
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(threads, most_threads()))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+    with one_at_a_time if _is_workqueue() else nullcontext():
+        before = numba.get_num_threads()
+        numba.set_num_threads(min(threads, most_threads()))
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
 
 
-def run_together(function, *arguments, threads=None):
+def run_together(function, *arguments):
     """`function(*arguments, counter, threads)`: one compiled `prange(threads)` whose threads wait for each other.
 
-    As many threads as there are cores, unless told; one, where they cannot run at once.
+    As many threads as there are cores; one, where they cannot run at once.
     """
-    threads = min(threads or core_count(), most_threads())
+    threads = min(core_count(), most_threads())
     threads = threads if runs_threads_together(threads) else 1
     with threads_set(threads):
         return function(*arguments, np.zeros(8, np.int64), threads)
@@ -157,27 +166,37 @@ def run(table, schedule, stages, threads):
     return ticks, int(contended.max())
 
 
-@cache
 def runs_threads_together(threads) -> bool:
     """Whether so many threads may wait for each other: tried out, since OpenMP may give fewer than asked."""
+    if threads in _together:
+        return True
     with threads_set(threads):
         _compiled_region()(np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, 8, 8, 1)), 1, 1)  # starts them
         if numba.threading_layer() == "tbb":
             return False
         met = np.zeros(threads, np.int64)
-        meet(np.zeros(8, np.int64), met, np.zeros((threads, 8), np.int64), threads)
+        _compiled_meeting()(np.zeros(8, np.int64), met, np.zeros((threads, 8), np.int64), threads)
+        if met.all():
+            _together.add(threads)  # a trial that failed may have met a busy moment, and is made again
         return bool(met.all())
 
 
-@compiled_parallel
-def meet(counter, met, clocks, threads):
-    """Each thread counts itself in and waits for the others, but not for ever."""
-    for thread in prange(threads):
-        begin = clock_ticks(clocks[thread])
-        barrier.arrive(counter)
-        while not met[thread] and clock_ticks(clocks[thread]) - begin < PATIENCE:
-            met[thread] = barrier.count(counter) == threads
-            barrier.give_way()
+@cache
+def _compiled_meeting():
+    digest = source_digest(barrier.wait.py_func, clock_ticks.py_func)
+
+    @compiled_parallel
+    def meet(counter, met, clocks, threads):
+        _ = digest  # part of the cache key
+        # Each thread counts itself in and waits for the others, but not for ever.
+        for thread in prange(threads):
+            begin = clock_ticks(clocks[thread])
+            barrier.arrive(counter)
+            while not met[thread] and clock_ticks(clocks[thread]) - begin < PATIENCE:
+                met[thread] = barrier.count(counter) == threads
+                barrier.give_way()
+
+    return meet
 
 
 def threading_layer() -> str:

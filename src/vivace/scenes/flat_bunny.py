@@ -51,10 +51,9 @@ def rabbit(scale: float = 1.0) -> Mesh:
     ball = np.concatenate([_sphere(max(round(37 * scale**0.5), 6)), core])
     tets = Delaunay(ball).simplices
     tets = np.where((_volumes(ball, tets) < 0)[:, None], tets[:, [0, 1, 3, 2]], tets)
-    strength = 1.0
-    while (_volumes(_shaped(ball, strength), tets) <= 0).any():
-        strength *= 0.8
-    shape = _shaped(ball, strength)
+    tets = tets[_volumes(ball, tets) > 1e-12]
+    strengths = 0.8 ** np.arange(20)
+    shape = next(shape for shape in (_shaped(ball, s) for s in [*strengths, 0.0]) if (_volumes(shape, tets) > 0).all())
     return Mesh(shape - [0, shape[:, 1].min(), 0], tets=tets)
 
 

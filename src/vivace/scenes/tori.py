@@ -1,4 +1,4 @@
-"""A hundred soft tori of 91K particles in all drop on the floor (paper 002, scene s2); they do not touch each other."""
+"""A hundred soft tori of 87K particles in all drop on the floor (paper 002, scene s2); they do not touch each other."""
 
 from collections.abc import Iterator
 

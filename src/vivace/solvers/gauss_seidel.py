@@ -1,8 +1,8 @@
 """Position Based Dynamics by parallel Gauss-Seidel over graph colors (Fratarcangeli and Pellacini 2015, paper 002).
 
 What a material gives decides how a group is projected: `Ratios` as in PBD (Müller et al. 2007), `Compliances` as in
-XPBD (Macklin et al. 2016), where each constraint keeps a multiplier, its impulse over the substep, and stops where the
-impulse balances its compliance, whatever iterations and dt.
+XPBD (Macklin et al. 2016), where each constraint keeps a multiplier over the substep and stops where it balances the
+compliance, so that the stiffness, once converged, is independent of iterations and dt.
 """
 
 from collections.abc import Iterator
@@ -42,4 +42,4 @@ class ColoredGaussSeidel:
         return position_based_dynamics(sweeps, batches, iterations, substeps, begin)
 
 
-SOLVERS = {"gauss-seidel": ColoredGaussSeidel, "xpbd": ColoredGaussSeidel}
+SOLVERS = {"gauss-seidel": ColoredGaussSeidel}

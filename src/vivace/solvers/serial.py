@@ -27,7 +27,7 @@ class SerialGaussSeidel:
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         for group in model.groups:
             if group.compliance is not None:
-                raise InputError(f"solver 'serial': group {group.name!r} has compliances; use 'xpbd', or vivace.Ratios")
+                raise InputError(f"solver 'serial': group {group.name!r} has compliances; use 'gauss-seidel'")
 
         def divide(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
             return Partition(np.arange(len(vertices)), np.array([0, len(vertices)])), None
