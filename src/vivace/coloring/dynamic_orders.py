@@ -13,30 +13,13 @@ import numpy as np
 
 from ..graph import Graph
 from ..kernels.compile import compiled, source_digest
+from .greedy import push, unlink
 from .rounds import smallest_free
-
-
-@compiled
-def _unlink(node: int, key: int, head: np.ndarray, after: np.ndarray, before: np.ndarray) -> None:
-    if before[node] >= 0:
-        after[before[node]] = after[node]
-    else:
-        head[key] = after[node]
-    if after[node] >= 0:
-        before[after[node]] = before[node]
-
-
-@compiled
-def _push(node: int, key: int, head: np.ndarray, after: np.ndarray, before: np.ndarray) -> None:
-    before[node], after[node] = -1, head[key]
-    if head[key] >= 0:
-        before[head[key]] = node
-    head[key] = node
 
 
 @cache
 def most_urgent_colorer() -> Callable[..., Any]:
-    digest = source_digest(smallest_free.py_func)
+    digest = source_digest(smallest_free.py_func, push.py_func)
 
     @compiled
     def color_most_urgent(order: np.ndarray, offsets: np.ndarray, neighbors: np.ndarray, by_color: bool) -> np.ndarray:
@@ -53,13 +36,13 @@ def most_urgent_colorer() -> Callable[..., Any]:
         head = np.full(count + 1, -1, np.int32)
         after, before = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
         for i in range(count - 1, -1, -1):
-            _push(order[i], 0, head, after, before)
+            push(order[i], 0, head, after, before)
         largest = 0
         for _ in range(count):
             while head[largest] < 0:
                 largest -= 1
             node = head[largest]
-            _unlink(node, largest, head, after, before)
+            unlink(node, largest, head, after, before)
             colors[node] = smallest_free(colors, neighbors, offsets[node], offsets[node + 1])
             for n in range(offsets[node], offsets[node + 1]):
                 other = neighbors[n]
@@ -75,9 +58,9 @@ def most_urgent_colorer() -> Callable[..., Any]:
                     if new:
                         met[first + key[other]] = colors[node]
                 if new:
-                    _unlink(other, key[other], head, after, before)
+                    unlink(other, key[other], head, after, before)
                     key[other] += 1
-                    _push(other, key[other], head, after, before)
+                    push(other, key[other], head, after, before)
                     largest = max(largest, key[other])
         return colors
 

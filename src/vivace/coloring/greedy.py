@@ -30,6 +30,26 @@ def first_fit(
 
 
 @compiled
+def unlink(node: int, key: int, head: np.ndarray, after: np.ndarray, before: np.ndarray) -> None:
+    """Take a node out of the list of its key."""
+    if before[node] >= 0:
+        after[before[node]] = after[node]
+    else:
+        head[key] = after[node]
+    if after[node] >= 0:
+        before[after[node]] = before[node]
+
+
+@compiled
+def push(node: int, key: int, head: np.ndarray, after: np.ndarray, before: np.ndarray) -> None:
+    """Put a node in front of the list of a key."""
+    before[node], after[node] = -1, head[key]
+    if head[key] >= 0:
+        before[head[key]] = node
+    head[key] = node
+
+
+@compiled
 def smallest_last_order(
     degrees: np.ndarray, hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray
 ) -> tuple[np.ndarray, int]:
@@ -43,20 +63,14 @@ def smallest_last_order(
     head = np.full(count + 1, -1, np.int32)
     after, before = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
     for node in range(count - 1, -1, -1):
-        following = head[degree[node]]
-        after[node] = following
-        if following >= 0:
-            before[following] = node
-        head[degree[node]] = node
+        push(node, degree[node], head, after, before)
     order, seen, bound, smallest = np.empty(count, np.int32), np.full(count, -1, np.int32), 0, 0
     for place in range(count - 1, -1, -1):
         while head[smallest] < 0:
             smallest += 1
         node = head[smallest]
         bound = max(bound, smallest + 1)
-        head[smallest] = after[node]
-        if after[node] >= 0:
-            before[after[node]] = -1
+        unlink(node, smallest, head, after, before)
         degree[node] = -1
         order[place] = node
         seen[node] = node
@@ -66,18 +80,9 @@ def smallest_last_order(
                 if degree[other] < 0 or seen[other] == node:
                     continue
                 seen[other] = node
-                old = degree[other]
-                if before[other] >= 0:
-                    after[before[other]] = after[other]
-                else:
-                    head[old] = after[other]
-                if after[other] >= 0:
-                    before[after[other]] = before[other]
-                degree[other] = old - 1
-                before[other], after[other] = -1, head[old - 1]
-                if head[old - 1] >= 0:
-                    before[head[old - 1]] = other
-                head[old - 1] = other
+                unlink(other, degree[other], head, after, before)
+                degree[other] -= 1
+                push(other, degree[other], head, after, before)
         smallest = max(smallest - 1, 0)
     return order, bound
 
