@@ -82,7 +82,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     say(
         f"{_count(summary['frames'], 'frame')} of {summary['substeps']:.0f} x {summary['iterations']:.0f}: "
         f"{summary['fps']:.0f} fps on {_count(summary['threads'], 'thread')}, simulation alone"
-        f"{' (slowed by the film encoder, which shares the cores)' if filmed else ''}; "
+        f"{' (while filming, which shares the cores)' if filmed else ''}; "
         f"best frame {summary['best milliseconds']:.2f} ms, median {milliseconds.get('total', 0):.2f} ms ({stages})"
     )
     if summary["deadlines missed"]:
