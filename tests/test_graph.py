@@ -61,15 +61,54 @@ def test_edge_given_twice_and_backwards_counts_once():
     assert graph.hub_count == 1 and graph.degrees.tolist() == [1, 1, 0]
 
 
-@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "lil"])
-def test_graph_of_a_sparse_matrix_joins_rows_with_an_entry_on_either_side(layout):
-    matrix = scipy.sparse.coo_array(([1.0, 2.0, 5.0], ([0, 2, 1], [1, 1, 1])), shape=(4, 4)).asformat(layout)
-    assert neighbors_of(vv.Graph.from_scipy(matrix)) == [[1], [0, 2], [1], []]
+def sparse(size, entries):
+    """A sparse matrix from a dictionary; a list of values under one place is stored one by one."""
+    places = [(place, value) for place, values in entries.items() for value in np.atleast_1d(values)]
+    rows, columns = np.array([place for place, _ in places], int).reshape(-1, 2).T
+    return scipy.sparse.coo_array(([float(value) for _, value in places], (rows, columns)), shape=(size, size))
 
 
-def test_stored_zero_of_a_sparse_matrix_joins_nothing():
-    matrix = scipy.sparse.coo_array(([0.0, 1.0], ([0, 1], [1, 2])), shape=(3, 3))
+each_layout = pytest.mark.parametrize("layout", ["coo", "csr", "csc", "lil"])
+
+
+@each_layout
+def test_graph_of_a_sparse_matrix_joins_rows_with_entries_on_both_sides(layout):
+    matrix = sparse(4, {(0, 1): 1, (1, 0): -3, (2, 1): 2, (1, 2): 2, (1, 1): 5})
+    assert neighbors_of(vv.Graph.from_scipy(matrix.asformat(layout))) == [[1], [0, 2], [1], []]
+
+
+@each_layout
+def test_sparse_matrix_with_an_entry_on_one_side_only_is_refused_by_the_first_of_them(layout):
+    matrix = sparse(4, {(3, 0): 1, (2, 1): 7, (0, 1): 1, (1, 0): 1, (2, 3): 1, (3, 2): 1})
+    with pytest.raises(vv.InputError, match=r"matrix: entry \(2, 1\) is not zero and \(1, 2\) is"):
+        vv.Graph.from_scipy(matrix.asformat(layout))
+
+
+def test_stored_zeros_and_the_diagonal_of_a_sparse_matrix_join_nothing():
+    matrix = sparse(3, {(0, 1): 0, (1, 2): 1, (2, 1): 1, (0, 0): 4, (2, 0): [1, -1]})
     assert neighbors_of(vv.Graph.from_scipy(matrix)) == [[], [2], [1]]
+
+
+def test_stored_zero_is_no_twin():
+    with pytest.raises(vv.InputError, match=r"entry \(0, 1\) is not zero"):
+        vv.Graph.from_scipy(sparse(2, {(0, 1): 1, (1, 0): 0}))
+
+
+@given(edge_lists())
+def test_graph_of_a_sparse_matrix_is_that_of_its_edges(case):
+    node_count, edges = case
+    both = {place: 1 for a, b in edges for place in ((a, b), (b, a))}
+    graph = vv.Graph.from_scipy(sparse(node_count, both))
+    assert neighbors_of(graph) == neighbors_of(vv.Graph.from_edges(node_count, edges))
+
+
+@given(constraint_vertices())
+def test_adjacency_has_every_neighbor_once(case):
+    particle_count, vertices = case
+    graph = constraint_graph(vertices, particle_count)
+    offsets, neighbors = graph.adjacency
+    rows = [sorted(neighbors[offsets[i] : offsets[i + 1]].tolist()) for i in range(graph.node_count)]
+    assert rows == neighbors_of(graph) and len(neighbors) == offsets[-1]
 
 
 def test_transposed_twice_is_the_graph_itself():

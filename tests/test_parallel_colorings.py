@@ -7,6 +7,7 @@ import vivace as vv
 from vivace.bench.vivace_fig3 import PARALLEL, graphs
 from vivace.coloring import algorithms, brooks_vizing
 from vivace.coloring.brooks_vizing import with_shrink
+from vivace.coloring.palette import NARROW, draw, draw_wide
 from vivace.kernels import region
 
 GRAPHS = {f"{kind} {number}": graph for kind, number, graph in graphs(quick=True)}
@@ -70,6 +71,24 @@ def test_a_palette_of_many_words_is_enough_for_a_hub():
     for name in algorithms():
         assert vv.color(clique, name).count == 150
         assert vv.color(hub, name).count <= 3, name
+
+
+def test_the_word_of_bits_and_the_row_of_bytes_are_the_same_palette():
+    generator = np.random.default_rng(0)
+    taken = np.empty(NARROW, np.uint8)
+    for degree in range(NARROW):
+        colors, neighbors = generator.integers(-1, 90, 200, np.int32), generator.integers(0, 200, degree, np.uint32)
+        for dealt in (1, degree // 2 + 1, degree + 1):
+            number = generator.integers(1 << 63, dtype=np.uint64)
+            arguments = colors, neighbors, np.uint64(0), np.uint64(degree), np.uint64(dealt), number
+            color = draw(*arguments)
+            assert color == draw_wide(*arguments, taken) and color not in colors[neighbors]
+
+
+def test_rounds_do_not_grow_with_the_rows_of_a_mesh():
+    """As they would if the higher number won: a palette of one color is a chain of nodes that wait."""
+    strip = vv.Graph.from_edges(5000, np.stack([np.arange(4999), np.arange(1, 5000)], 1))
+    assert vv.color(strip, "brooks-vizing").rounds < 30
 
 
 def test_a_large_star_is_colored_in_little_memory():

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from .errors import InputError, SimulationError
     from .graph import Graph
     from .io import Camera
+    from .materials import Compliances, Elastic, Ratios, Springs
     from .mesh import Mesh
-    from .scene import Body, Compliances, Ratios, Scene
+    from .scene import Body, Scene
     from .scenes import Settings
     from .simulation import Report, Simulation
     from .solvers.gauss_seidel import ColoredGaussSeidel
@@ -26,6 +27,7 @@ __all__ = [
     "Coloring",
     "Compliances",
     "Cylinder",
+    "Elastic",
     "Graph",
     "InputError",
     "Mesh",
@@ -38,6 +40,7 @@ __all__ = [
     "Simulation",
     "SimulationError",
     "Sphere",
+    "Springs",
     "color",
 ]
 # Imported when first used: the command answers --help without waiting for Numba, and can still choose its threads.
@@ -49,8 +52,9 @@ _HOMES = {
     "errors": ("InputError", "SimulationError"),
     "graph": ("Graph",),
     "io": ("Camera",),
+    "materials": ("Compliances", "Elastic", "Ratios", "Springs"),
     "mesh": ("Mesh",),
-    "scene": ("Body", "Compliances", "Ratios", "Scene"),
+    "scene": ("Body", "Scene"),
     "scenes": ("Settings",),
     "simulation": ("Report", "Simulation"),
     "solvers.gauss_seidel": ("ColoredGaussSeidel",),

@@ -38,22 +38,30 @@ class Graph:
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> "Graph":
-        """The graph of a square sparse matrix: i and j are joined where entry (i, j) or (j, i) is not zero."""
+        """The graph of a square sparse matrix: i and j are joined where the entries (i, j) and (j, i) are not zero.
+
+        One of them without the other is refused; the diagonal counts for nothing.
+        """
         if getattr(matrix, "ndim", 0) != 2 or matrix.shape[0] != matrix.shape[1] or not hasattr(matrix, "tocoo"):
             raise InputError(
                 f"matrix: expected a square scipy.sparse matrix, got {type(matrix).__name__} "
                 f"of shape {getattr(matrix, 'shape', None)}"
             )
-        entries = matrix.tocoo()
-        off_diagonal = (entries.row != entries.col) & (entries.data != 0)
-        return cls.from_edges(matrix.shape[0], np.column_stack([entries.row, entries.col])[off_diagonal])
+        entries = matrix.tocsr().tocoo()  # with entries given twice added up
+        joined = (entries.row != entries.col) & (entries.data != 0)
+        rows, columns = entries.row[joined].astype(np.int64), entries.col[joined].astype(np.int64)
+        alone = np.setdiff1d(rows * matrix.shape[0] + columns, columns * matrix.shape[0] + rows)
+        if len(alone):
+            row, column = divmod(int(alone[0]), matrix.shape[0])
+            raise InputError(
+                f"matrix: entry ({row}, {column}) is not zero and ({column}, {row}) is; both or none can be"
+            )
+        return cls.from_edges(matrix.shape[0], np.column_stack([rows, columns])[rows < columns])
 
     @classmethod
     def from_members(cls, members: np.ndarray, node_count: int) -> "Graph":
         """Nodes 0..node_count-1 joined within each row of `members` (hubs, k)."""
-        back = _group_by(members.ravel(), np.repeat(np.arange(len(members)), members.shape[1]), node_count)
-        offsets = np.arange(len(members) + 1, dtype=np.int64) * members.shape[1]
-        return cls(*back, offsets, np.ascontiguousarray(members.ravel(), np.int32))
+        return vertex_graph([members], node_count)
 
     @property
     def transposed(self) -> "Graph":
@@ -82,14 +90,13 @@ class Graph:
 
         Written out for the colorings that go over the nodes many times; a hub of k nodes makes k (k - 1) entries.
         """
-        offsets = np.zeros(self.node_count + 1, np.int64)
-        np.cumsum(self.degrees, out=offsets[1:])
-        return offsets, _neighbors(offsets, self.hub_offsets, self.hubs, self.node_offsets, self.nodes)
+        return _adjacency(*unsigned(self.hub_offsets, self.hubs, self.node_offsets, self.nodes), True)
 
     @property
     def degrees(self) -> np.ndarray:
         """How many neighbors each node has. Costs the sum of squared hub sizes, as coloring does."""
-        return _degrees(self.hub_offsets, self.hubs, self.node_offsets, self.nodes)
+        offsets, _ = _adjacency(*unsigned(self.hub_offsets, self.hubs, self.node_offsets, self.nodes), False)
+        return np.diff(offsets).astype(np.int32)
 
     @cached_property
     def largest_hub(self) -> int:
@@ -104,50 +111,54 @@ def constraint_graph(vertices: np.ndarray, particle_count: int) -> Graph:
 
 def vertex_graph(groups: Sequence[np.ndarray], particle_count: int) -> Graph:
     """Particles as nodes, joined where a constraint of any group holds both; each group is (m, arity)."""
-    members = [group.ravel() for group in groups]
-    owners, first = [], 0
-    for group in groups:
-        owners.append(np.repeat(np.arange(first, first + len(group)), group.shape[1]))
-        first += len(group)
-    nodes = np.concatenate(members) if members else np.zeros(0, np.int32)
-    hubs = np.concatenate(owners) if owners else np.zeros(0, np.int64)
-    return Graph(*_group_by(nodes, hubs, particle_count), *_group_by(hubs, nodes, first))
+    nodes = np.concatenate([np.zeros(0, np.int32), *(group.ravel() for group in groups)]).astype(np.int32, copy=False)
+    sizes = np.array([group.shape for group in groups], np.int64).reshape(-1, 2)
+    offsets = np.concatenate([[0], np.cumsum(np.repeat(sizes[:, 1], sizes[:, 0]))])
+    hub_offsets, hubs = _hubs_of_nodes(offsets, nodes, particle_count)
+    return Graph(hub_offsets, hubs, offsets, nodes)
 
 
-def _group_by(keys: np.ndarray, values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets and values sorted by key; within a key they keep their order."""
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(keys, minlength=count), out=offsets[1:])
-    return offsets, values[np.argsort(keys, kind="stable")].astype(np.int32)
+def unsigned(*lists: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same numbers without a sign: Numba asks of every signed index whether it counts from the end."""
+    return tuple(numbers.view(f"u{numbers.itemsize}") for numbers in lists)
 
 
 @compiled
-def _degrees(hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    count = len(hub_offsets) - 1
-    degrees, seen = np.zeros(count, np.int32), np.full(count, -1, np.int32)
+def _hubs_of_nodes(node_offsets: np.ndarray, nodes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The hubs of each of `count` nodes, ascending, from the nodes of each hub: their offsets, and all in a row."""
+    offsets, hubs = np.zeros(count + 1, np.int64), np.empty(len(nodes), np.int32)
+    for node in nodes:
+        offsets[node + 1] += 1
     for node in range(count):
-        seen[node] = node
-        for h in range(hub_offsets[node], hub_offsets[node + 1]):
-            for m in range(node_offsets[hubs[h]], node_offsets[hubs[h] + 1]):
-                if seen[nodes[m]] != node:
-                    seen[nodes[m]] = node
-                    degrees[node] += 1
-    return degrees
+        offsets[node + 1] += offsets[node]
+    places = offsets[:-1].copy()
+    for hub in range(len(node_offsets) - 1):
+        for m in range(node_offsets[hub], node_offsets[hub + 1]):
+            hubs[places[nodes[m]]] = hub
+            places[nodes[m]] += 1
+    return offsets, hubs
 
 
 @compiled
-def _neighbors(
-    offsets: np.ndarray, hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray
-) -> np.ndarray:
-    count = len(hub_offsets) - 1
-    neighbors, seen = np.empty(offsets[count], np.int32), np.full(count, -1, np.int32)
+def _adjacency(
+    hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray, written: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compressed rows of neighbors; only their offsets if they are not to be written."""
+    count, one = len(hub_offsets) - 1, np.uint64(1)
+    most, place = np.uint64(0), np.uint64(0)
+    if written:
+        for hub in hubs:
+            most += node_offsets[hub + one] - node_offsets[hub]
+    offsets, neighbors = np.zeros(count + 1, np.int64), np.empty(most, np.int32)
+    seen = np.full(count, count, np.uint32)
     for node in range(count):
         seen[node] = node
-        place = offsets[node]
         for h in range(hub_offsets[node], hub_offsets[node + 1]):
-            for m in range(node_offsets[hubs[h]], node_offsets[hubs[h] + 1]):
+            for m in range(node_offsets[hubs[h]], node_offsets[hubs[h] + one]):
                 if seen[nodes[m]] != node:
                     seen[nodes[m]] = node
-                    neighbors[place] = nodes[m]
-                    place += 1
-    return neighbors
+                    if written:
+                        neighbors[place] = nodes[m]
+                    place += one
+        offsets[node + 1] = place
+    return offsets, neighbors[:place].copy() if written else neighbors

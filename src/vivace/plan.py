@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from .coloring import Coloring
 from .model import ConstraintGroup, Model
 from .partition import Partition
+from .system import System
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,20 @@ class Plan:
     order: np.ndarray  # (n,) int64
     row_of: np.ndarray  # (n,) int64
     groups: tuple[PlannedGroup, ...]
+    coloring: Coloring | None = None  # of the rows, for solvers that go particle by particle
+    system: System | None = None  # for Projective Dynamics
+
+    @property
+    def colors(self) -> dict[str, int]:
+        """The number of colors of the particles, or of each group; 1 where the order is serial."""
+        if self.coloring:
+            return {"particles": self.coloring.count}
+        return {planned.group.name: planned.coloring.count if planned.coloring else 1 for planned in self.groups}
+
+    @property
+    def inverse_masses(self) -> np.ndarray:
+        """Of each row [1/kg]."""
+        return self.model.inverse_masses[self.order]
 
 
 Divide = Callable[[np.ndarray, int], tuple[Partition, Coloring | None]]

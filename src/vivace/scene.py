@@ -1,7 +1,8 @@
 """Scenes: bodies made of meshes and materials, pins and colliders. `build()` turns one into a Model."""
 
 import itertools
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -10,6 +11,7 @@ import numpy as np
 from . import checks
 from .constraints import find
 from .errors import InputError
+from .materials import Material, Ratios, Share, mesh_edges
 from .mesh import Mesh
 from .model import Constraint, ConstraintGroup, Model, Surface, measure
 
@@ -19,42 +21,6 @@ if TYPE_CHECKING:
 SMALLEST_LENGTH = 1e-9  # relative to the size of the mesh
 
 
-@dataclass(frozen=True)
-class Ratios:
-    """PBD stiffness ratios in 0..1: what share of its error a constraint corrects at each visit; 0 leaves it out.
-
-    How stiff a ratio looks depends on iterations, substeps and dt.
-    """
-
-    stretch: float = 1.0
-    bend: float = 0.0
-    volume: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("stretch", "bend", "volume"):
-            checks.number(f"Ratios {name}", getattr(self, name), 0, 1)
-
-
-@dataclass(frozen=True)
-class Compliances:
-    """XPBD compliances, the inverse of stiffness: independent of iterations and dt once converged.
-
-    0 is rigid, None leaves a constraint out.
-
-    Energy = C^2 / (2 compliance), so the units are m/N for stretch, 1/(N m) for bend and m^5/N for volume.
-    """
-
-    stretch: float | None = 0.0
-    bend: float | None = None
-    volume: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("stretch", "bend", "volume"):
-            if getattr(self, name) is not None:
-                checks.number(f"Compliances {name}", getattr(self, name), 0)
-
-
-Material = Ratios | Compliances
 CLOTH, SOLID = Ratios(stretch=1.0, bend=0.1), Ratios(stretch=1.0, volume=1.0)
 
 
@@ -84,6 +50,19 @@ class Body:
         if self._running() is not None:
             raise InputError(f"{self.name!r}: pin before the Simulation is made; it has taken over the pins already")
         self.pinned[checks.indices(f"pins of {self.name!r}", checks.listed(vertices), len(self))] = True
+
+    def attach(self, vertices: Any, stiffness: Any, points: Any = None) -> None:
+        """Tie vertices to points in space (k, 3) [m], where they are by default, by springs of `stiffness` [N/m]."""
+        if self._running() is not None:
+            raise InputError(f"{self.name!r}: attach before the Simulation is made")
+        rows = checks.indices(f"attached vertices of {self.name!r}", checks.listed(vertices), len(self))
+        points = self.positions[rows] if points is None else checks.array(f"points of {self.name!r}", points, 3)
+        if len(points) != len(rows):
+            raise InputError(f"{self.name!r}: {len(rows)} vertices are attached, but {len(points)} points are given")
+        stiffness = checks.array(f"stiffness of {self.name!r}", np.broadcast_to(stiffness, (len(rows),)), None)
+        if not (stiffness > 0).all():
+            raise InputError(f"{self.name!r}: stiffness {stiffness.min()} of an attachment must be above 0")
+        self._scene.add_constraints(self, "attach", rows[:, None], rest=points, compliance=1 / stiffness)
 
     def set_positions(self, rows: Any, positions: Any) -> None:
         """Put these vertices of the body at other positions, (k, 3) [m]: before the simulation, where they start.
@@ -139,16 +118,13 @@ class Scene:
         """Cloth from the triangles of a mesh; `density` in kg/m^2 (cotton shirt: 0.1 to 0.2)."""
         name = self._new_name(name, "cloth")
         self._check_mesh(name, mesh, material)
-        if _stiffness(material, "volume"):
-            raise InputError(f"{name!r}: a cloth has no tetrahedra to keep the volume of; leave volume=... out")
         if not len(mesh.triangles):
             raise InputError(f"{name!r}: a cloth needs a mesh with triangles")
         density = checks.number(f"density of {name!r}", density, 0, open_below=True)
-        edges = Mesh(mesh.vertices, mesh.triangles).edges
-        _check_edges(name, mesh, edges)
+        _check_edges(name, mesh, mesh_edges(mesh))
+        shares = _shares(name, material.cloth(mesh))
         body = self._add_body(name, mesh, mesh.triangles, mesh.areas * density, "triangle")
-        self._add_mesh_constraints(body, material, {"stretch": edges, "bend": mesh.hinges})
-        return body
+        return self._made_of(body, shares)
 
     def add_solid(
         self, mesh: Mesh, density: float = 1000.0, material: Material = SOLID, name: str | None = None
@@ -169,9 +145,9 @@ class Scene:
                 f"vertices {_list(mesh.tets[first])}, volume {mesh.volumes[first]:.3g} m^3)"
             )
         _check_edges(name, mesh, mesh.edges)
+        shares = _shares(name, material.solid(mesh))
         body = self._add_body(name, mesh, mesh.tets, mesh.volumes * density, "tet")
-        self._add_mesh_constraints(body, material, {"stretch": mesh.edges, "volume": mesh.tets, "bend": mesh.hinges})
-        return body
+        return self._made_of(body, shares)
 
     def add_constraints(
         self,
@@ -199,13 +175,14 @@ class Scene:
             raise InputError(f"{label}: constraint {first} names a vertex twice ({_list(vertices[first])})")
         _check_function(name, kind)
         columns = getattr(kind, "REST_VALUES", 1)
-        if rest is None and columns != 1:
+        if rest is not None:
+            rest = _one_each(f"{label} rest", rest, (len(vertices),) if columns == 1 else (len(vertices), columns))
+        elif hasattr(kind, "rest_shape"):
+            rest = kind.rest_shape(body.mesh.vertices[vertices])
+        elif columns == 1:
+            rest = measure(kind, body.mesh.vertices[vertices])
+        else:
             raise InputError(f"{label}: rest must be given, (m, {columns})")
-        rest = (
-            measure(kind, body.mesh.vertices[vertices])
-            if rest is None
-            else _one_each(f"{label} rest", rest, (len(vertices),) if columns == 1 else (len(vertices), columns))
-        )
         ratio = _one_each(f"{label} stiffness_ratio", stiffness_ratio, (len(vertices),))
         if not ((ratio >= 0) & (ratio <= 1)).all():
             first = int(np.argmin((ratio >= 0) & (ratio <= 1)))
@@ -278,7 +255,7 @@ class Scene:
             raise InputError(f"{name!r}: expected a vivace.Mesh, got {type(mesh).__name__}")
         if not isinstance(material, Material):
             raise InputError(
-                f"{name!r}: expected vivace.Ratios or vivace.Compliances as material, got {type(material).__name__}"
+                f"{name!r}: expected Ratios, Compliances, Springs or Elastic as material, got {type(material).__name__}"
             )
 
     def _add_body(self, name: str, mesh: Mesh, elements: np.ndarray, masses: np.ndarray, noun: str) -> Body:
@@ -299,10 +276,10 @@ class Scene:
         self.bodies.append(body)
         return body
 
-    def _add_mesh_constraints(self, body: Body, material: Material, vertices: dict[str, np.ndarray]) -> None:
-        for name, members in vertices.items():
-            if len(members) and (stiffness := _stiffness(material, name)):
-                self.add_constraints(body, name, members, **stiffness)
+    def _made_of(self, body: Body, shares: list[Share]) -> Body:
+        for name, members, stiffness in shares:
+            self.add_constraints(body, name, members, **stiffness)
+        return body
 
 
 def _named_apart(groups: list[ConstraintGroup]) -> tuple[ConstraintGroup, ...]:
@@ -326,12 +303,12 @@ def _joined(parts: list[ConstraintGroup]) -> ConstraintGroup:
     return ConstraintGroup(first.name, first.constraint, **columns)
 
 
-def _stiffness(material: Material, name: str) -> dict[str, float]:
-    """How stiff a material makes a kind of constraint, as options of add_constraints; nothing if it leaves it out."""
-    value = getattr(material, name)
-    if isinstance(material, Compliances):
-        return {} if value is None else {"compliance": value}
-    return {"stiffness_ratio": value} if value else {}
+def _shares(name: str, shares: Iterator[Share]) -> list[Share]:
+    """What a material gives a body; its complaints name the body."""
+    try:
+        return list(shares)
+    except InputError as problem:
+        raise InputError(f"{name!r}: {problem}") from problem
 
 
 def _check_edges(name: str, mesh: Mesh, edges: np.ndarray) -> None:

@@ -91,15 +91,14 @@ class Simulation:
         self.control = Control(self.model.gravity)
         self.frame = 0
         self._sweeps = backends.load(backend, self.plan, self.state, self.threads)
+        self._sweeps.set_step(self.dt / self.substeps)
         batches = sum(planned.batch_count for planned in self.plan.groups)
         if self.iterations * self.substeps * batches > MOST_SWEEPS:
             raise InputError(
                 f"{self.substeps} substeps of {self.iterations} iterations over {batches} batches are too many"
             )
-        self._schedule = self._sweeps.prepare(self.solver.schedule(self._sweeps, self.iterations, self.substeps))
-        self.colors = {
-            planned.group.name: planned.coloring.count if planned.coloring else 1 for planned in self.plan.groups
-        }
+        self._schedule = self._prepared()
+        self.colors = self.plan.colors
         self._views: dict[str, np.ndarray] = {}
         self._stepping = threading.Lock()
         self._finishing, self._substep_seconds = 0.0, 0.0  # [s] in the last step with a budget
@@ -160,6 +159,7 @@ class Simulation:
     def _step(self, budget_ms: float | None, spend: str, work: Work | None) -> Report:
         start = time.perf_counter()
         gravity = checks.vector("control.gravity", self.control.gravity)
+        self._renew()
         arrivals = self._send_pins()
         if budget_ms is None and work is None:
             work = ((self.substeps, self.dt / self.substeps, self.iterations),)
@@ -193,6 +193,16 @@ class Simulation:
             work=work,
             deadline_missed=budget_ms is not None and total > budget_ms,
         )
+
+    def _renew(self) -> None:
+        """Let the solver change its order of visits, if it has a way to."""
+        renew = getattr(self.solver, "renew", None)
+        if renew and renew(self._sweeps, self.seed, self.frame):
+            self._schedule = self._prepared()
+            self.colors = {"particles": self._sweeps.system.coloring.count}
+
+    def _prepared(self) -> Any:
+        return self._sweeps.prepare(self.solver.schedule(self._sweeps, self.iterations, self.substeps))
 
     def _check_solver_takes_budget(self, spend: str) -> None:
         name = type(self.solver).__name__
@@ -282,6 +292,6 @@ class Simulation:
 
 def useful_threads(plan: Plan) -> int:
     """All cores, unless batches are so small that threads would rather wait for each other than work."""
-    batches = sum(planned.batch_count for planned in plan.groups)
+    batches = plan.coloring.count if plan.coloring else sum(planned.batch_count for planned in plan.groups)
     constraints = sum(len(planned.vertices) for planned in plan.groups)
     return max(min(core_count(), constraints // (SMALLEST_SHARE * max(batches, 1))), 1)

@@ -46,7 +46,7 @@ def shuffle_columns(addresses, first, last):
 @cfunc(SIGNATURE, **OPTIONS)
 def weigh(addresses, first, last):
     rows, numbers, results = floats_at(addresses[0]), floats_at(addresses[1]), floats_at(addresses[2])
-    a, b, c = load_numbers(numbers, 3)
+    a, b, c = load_numbers(numbers, 0, 3)
     for pair in range(first, last):
         here = load_pair(rows, pair)
         store_pair(results, pair, weight_of_pair(here) * a + here * b + c)

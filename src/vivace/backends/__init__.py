@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..checks import choice
+from ..coloring import Coloring
 from ..plan import Plan
 from ..registry import declared
 from ..state import State
@@ -34,12 +35,39 @@ class Outcome:
     threads: int
 
 
+class SystemSweeps(Protocol):
+    """Sweeps of Projective Dynamics, on a plan with a system."""
+
+    coloring: Coloring  # of the particles
+    aim: Any  # remember the prediction s: what inertia pulls to
+
+    def color_by(self, coloring: Coloring) -> None: ...  # visit particles in this order from now on
+
+    def project(self, group: int) -> Any: ...  # local step: nearest rest shapes, as pulls on the particles
+
+    def relax(self, color: int, omega: float = 1.0) -> Any: ...  # move each particle to where its forces balance
+
+    def relax_apart(self) -> Any: ...  # the same for all at once, into other memory
+
+    def blend(self, omega: float, gamma: float) -> Any: ...  # take that over, accelerated
+
+    def remember(self) -> Any: ...  # keep the positions as those of turn 0
+
+    def extrapolate(self, turn: int, omega: float) -> Any: ...  # go on, from those two turns ago; turn 1: from 0
+
+    def solve(self) -> Iterable[Any]: ...  # where all forces balance at once
+
+
 class Sweeps(Protocol):
     """A plan's sweeps on a backend. A sweep is a token: what it is, only the backend knows."""
 
     plan: Plan
     predict: Any
     update_velocities: Any
+    step: Any  # [s] length of a substep
+
+    @property
+    def system(self) -> SystemSweeps: ...
 
     def project(self, group: int, batch: int) -> Any: ...
 
@@ -49,7 +77,7 @@ class Sweeps(Protocol):
 
     def forget_multipliers(self, group: int) -> Any: ...
 
-    def collide(self, surface: int) -> Any: ...
+    def collide(self, surface: int, carry_aims: bool = False) -> Any: ...
 
     def prepare(self, schedule: Iterable[Any]) -> Any: ...
 

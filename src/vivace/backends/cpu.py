@@ -3,7 +3,7 @@
 import platform
 import time
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..kernels.rows import in_blocks
 from ..plan import Plan, PlannedGroup
 from ..state import State, aligned
 from . import Outcome, Residual
+from .cpu_system import CpuSystem
 
 
 class BlockedGroup:
@@ -88,28 +89,29 @@ class CpuSweeps:
         self.predicted = aligned(state.positions.shape)
         self.predicted[:] = state.positions
         self._kept = aligned(state.positions.shape), aligned(state.positions.shape)
-        self._motion = aligned((16,))
+        self.motion = aligned((16,))
+        self.step, self._forces = 1.0, (0.0, (0.0, 0.0, 0.0))
         self._rows: list[tuple] = []
         self._table = np.zeros(0, region.SWEEP)
-        self._alive: list[np.ndarray] = []  # arrays that the table points to
+        self._alive: list[tuple] = []  # what the rows of the table point to
         self._stages: list[str] = []
         self.blocked_groups = [BlockedGroup(planned) for planned in plan.groups]
         pairs = len(state.positions) // 2
-        flight = self.predicted, state.positions, state.velocities, self._motion
-        self.predict = self._sweep("integrate", predict_kernel(), 0, pairs, *flight)
-        self.update_velocities = self._sweep("integrate", update_kernel(), 0, pairs, *flight)
+        flight = self.predicted, state.positions, state.velocities, self.motion
+        self.predict = self.sweep("integrate", predict_kernel(), 0, pairs, *flight)
+        self.update_velocities = self.sweep("integrate", update_kernel(), 0, pairs, *flight)
         self._keep = [
-            self._sweep("integrate", copy_kernel(), 0, pairs, copy, rows)
+            self.sweep("integrate", copy_kernel(), 0, pairs, copy, rows)
             for copy, rows in zip(self._kept, (state.positions, state.velocities))
         ]
         self._flaws = np.zeros((2, chunks(pairs)), np.float32)
         self._results = [np.zeros((chunks(group.blocks), 2)) for group in self.blocked_groups]
         self._measure = [
-            self._sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs)
+            self.sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs)
             for rows, flaws in zip((state.positions, state.velocities), self._flaws)
         ]
         self._measure += [
-            self._sweep(
+            self.sweep(
                 "measure",
                 residual_kernel(planned.group.constraint),
                 0,
@@ -128,9 +130,13 @@ class CpuSweeps:
         self.project_compliant = cache(self._project_compliant)
         self.forget_multipliers, self.collide = cache(self._forget_multipliers), cache(self._collide)
 
+    @cached_property
+    def system(self) -> CpuSystem:
+        return CpuSystem(self)
+
     def _project(self, group: int, batch: int) -> int:
         planned, blocked = self.plan.groups[group], self.blocked_groups[group]
-        return self._sweep(
+        return self.sweep(
             planned.group.name,
             project_kernel(planned.group.constraint),
             *blocked.first_block[batch : batch + 2],
@@ -143,7 +149,7 @@ class CpuSweeps:
 
     def _project_compliant(self, group: int, batch: int) -> int:
         planned, blocked = self.plan.groups[group], self.blocked_groups[group]
-        return self._sweep(
+        return self.sweep(
             planned.group.name,
             project_compliant_kernel(planned.group.constraint),
             *blocked.first_block[batch : batch + 2],
@@ -153,17 +159,17 @@ class CpuSweeps:
             blocked.compliances,
             blocked.compliance_step,
             blocked.multipliers,
-            self._motion,
+            self.motion,
         )
 
     def _forget_multipliers(self, group: int) -> int:
         blocked = self.blocked_groups[group]
-        return self._sweep("integrate", forget_kernel(), 0, blocked.blocks, blocked.multipliers)
+        return self.sweep("integrate", forget_kernel(), 0, blocked.blocks, blocked.multipliers)
 
     def _project_in_order(self, group: int) -> int:
         planned = self.plan.groups[group]
         columns = (np.ascontiguousarray(column, np.float32) for column in (planned.rest, planned.stiffness_ratio))
-        return self._sweep(
+        return self.sweep(
             planned.group.name,
             project_in_order_kernel(planned.group.constraint),
             0,
@@ -174,11 +180,11 @@ class CpuSweeps:
             len(planned.vertices),
         )
 
-    def _collide(self, surface: int) -> int:
+    def _collide(self, surface: int, carry_aims: bool = False) -> int:
         touched = self.plan.model.surfaces[surface]
         parameters = np.array(touched.collider.parameters(), np.float32)
-        kernel = collide_kernel(type(touched.collider).distance_normal, len(parameters))
-        return self._sweep(
+        kernel = collide_kernel(type(touched.collider).distance_normal, len(parameters), carry_aims)
+        return self.sweep(
             "collide",
             kernel,
             0,
@@ -187,6 +193,7 @@ class CpuSweeps:
             self.state.positions,
             parameters,
             np.array([touched.friction, touched.margin], np.float32),
+            self.system.aims if carry_aims else 0,
         )
 
     def prepare(self, schedule: Iterable[int | None]) -> np.ndarray:
@@ -204,7 +211,10 @@ class CpuSweeps:
         self._sweep_through(self._known(self._keep))
 
     def set_step(self, step: float) -> None:
-        self._motion[:] = motion_parameters(step, *self._forces)
+        self.step = step
+        self.motion[:] = motion_parameters(step, *self._forces)
+        if self.plan.system is not None:
+            self.system.set_step(step)
 
     def advance(self, tokens: Iterable[int | None]) -> None:
         self._sweep_through(self._known(tokens))
@@ -257,17 +267,25 @@ class CpuSweeps:
         """Return to the state before the last run."""
         self.state.positions[:], self.state.velocities[:] = self._kept
 
-    def _sweep(self, stage: str, kernel, first: int, last: int, *arguments) -> int:
+    def sweep(self, stage: str, kernel, first: int, last: int, *arguments) -> int:
+        """A new row of the table: a kernel, its items, and the arrays and whole numbers that it reads."""
         if stage not in self._stages:
             self._stages.append(stage)
-        addresses = []
-        for argument in arguments:
-            if isinstance(argument, np.ndarray):
-                self._alive.append(argument)
-            addresses.append(argument.ctypes.data if isinstance(argument, np.ndarray) else int(argument))
-        addresses += [0] * (region.ARGUMENTS - len(addresses))
-        self._rows.append((kernel.address, first, last, self._stages.index(stage), addresses))
+        self._alive.append(arguments)
+        self._rows.append(_row(self._stages.index(stage), kernel, first, last, arguments))
         return len(self._rows) - 1
+
+    def replace(self, token: int, kernel, first: int, last: int, *arguments) -> None:
+        """Give a sweep other items or arrays."""
+        self._alive[token] = arguments
+        self._rows[token] = _row(self._rows[token][3], kernel, first, last, arguments)
+        if token < len(self._table):
+            self._table[token] = self._rows[token]
+
+
+def _row(stage: int, kernel, first: int, last: int, arguments: tuple) -> tuple:
+    addresses = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
+    return kernel.address, first, last, stage, addresses + [0] * (region.ARGUMENTS - len(addresses))
 
 
 BACKENDS = {"cpu": CpuSweeps}

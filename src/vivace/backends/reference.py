@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..model import measure
 from ..plan import Plan
 from ..state import State
 from . import Outcome, Residual
+from .reference_system import ReferenceSystem
 
 Sweep = Callable[[], None]
 
@@ -25,7 +26,8 @@ class ReferenceSweeps:
         self.predicted = state.positions.copy()
         self.kept = state.positions.copy(), state.velocities.copy()
         self.multipliers = [np.zeros(len(planned.vertices), np.float32) for planned in plan.groups]
-        self.step, self.keep, self.impulse = np.float32(0), np.float32(1), np.zeros(4, np.float32)
+        self.step, self.keep, self.impulse = np.float32(1), np.float32(1), np.zeros(4, np.float32)
+        self._forces: tuple[float, tuple[float, float, float]] = 0.0, (0.0, 0.0, 0.0)
 
     def predict(self) -> None:
         x, v = self.state.positions, self.state.velocities
@@ -56,8 +58,13 @@ class ReferenceSweeps:
     def forget_multipliers(self, group: int) -> Sweep:
         return partial(self.multipliers[group].fill, 0)
 
-    def collide(self, surface: int) -> Sweep:
+    @cached_property
+    def system(self) -> ReferenceSystem:
+        return ReferenceSystem(self)
+
+    def collide(self, surface: int, carry_aims: bool = False) -> Sweep:
         def push() -> None:
+            before = self.predicted.copy()
             touched = self.plan.model.surfaces[surface]
             point = tuple(self.predicted.T)
             parameters = tuple(np.float32(p) for p in touched.collider.parameters())
@@ -67,6 +74,8 @@ class ReferenceSweeps:
                 pushed_out(point, start, distance, normal, np.float32(touched.friction), np.float32(touched.margin)),
                 axis=1,
             )
+            if carry_aims:
+                self.system.aims += self.predicted - before
 
         return push
 

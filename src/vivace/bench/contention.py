@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..kernels.region import core_count
+from ..materials import Ratios
 from ..mesh import Mesh
-from ..scene import Ratios, Scene
+from ..scene import Scene
 from ..simulation import Simulation
 from .limit import WORKS
 

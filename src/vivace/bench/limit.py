@@ -19,8 +19,9 @@ import numpy as np
 from ..backends.cpu import CpuSweeps
 from ..errors import InputError
 from ..kernels.region import core_count
+from ..materials import Ratios
 from ..mesh import Mesh
-from ..scene import Ratios, Scene
+from ..scene import Scene
 from ..simulation import Simulation
 from ..state import aligned
 from .timing import race

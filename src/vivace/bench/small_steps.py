@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import edge_strain
+from ..materials import Ratios
 from ..mesh import Mesh
-from ..scene import Ratios, Scene
+from ..scene import Scene
 from ..simulation import Simulation
 
 NAME = "small-steps"

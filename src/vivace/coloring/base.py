@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..graph import Graph
-from ..kernels.compile import compiled
+from ..graph import Graph, unsigned
+from .conflicts import first_conflict
 
 # Colors, or colors and the number of rounds that they took.
 Algorithm = Callable[[Graph, np.random.Generator], np.ndarray | tuple[np.ndarray, int]]
+REPAIRED, COLORED_ANEW = "repaired", "colored anew"
 
 
 class ColoringError(InputError):
@@ -28,6 +29,7 @@ class Coloring:
     algorithm: str = ""
     milliseconds: float = 0.0
     rounds: int = 1
+    renewal: str = ""  # REPAIRED or COLORED_ANEW, if it was made from another one
 
     @cached_property
     def count(self) -> int:
@@ -69,7 +71,7 @@ class Coloring:
             raise ColoringError(f"{name}: node {int(np.argmin(self.colors))} has no color")
         if self.count > len(self.colors):
             raise ColoringError(f"{name}: color {self.colors.max()}, though there are only {len(self.colors)} nodes")
-        one, other = _first_conflict(self.colors, self.graph.node_offsets, self.graph.nodes, self.count)
+        one, other = first_conflict(self.colors, *unsigned(self.graph.node_offsets, self.graph.nodes), self.count)
         if one >= 0:
             raise ColoringError(f"{name}: nodes {one} and {other} are neighbors and both have color {self.colors[one]}")
         if (self.sizes == 0).any():
@@ -84,17 +86,3 @@ def as_generator(seed: int | np.random.Generator) -> np.random.Generator:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(f"seed is {seed!r}; it must be a whole number, at least 0, or a numpy.random.Generator")
     return np.random.default_rng(seed)
-
-
-@compiled
-def _first_conflict(
-    colors: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray, count: int
-) -> tuple[np.int64, np.int64]:
-    owner, hub_of = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
-    for hub in range(len(node_offsets) - 1):
-        for m in range(node_offsets[hub], node_offsets[hub + 1]):
-            color = colors[nodes[m]]
-            if hub_of[color] == hub and owner[color] != nodes[m]:
-                return owner[color], np.int64(nodes[m])
-            hub_of[color], owner[color] = hub, nodes[m]
-    return np.int64(-1), np.int64(-1)

@@ -1,7 +1,10 @@
 """Randomized Brooks-Vizing coloring (Grable and Panconesi 2000) as in Vivace (paper 001, alg. 2), with its errata.
 
-Every node draws a color from a small palette; who clashes with nobody, or has the highest number among those it clashes
-with, keeps it; the others lose it from their palette, and get a new color when it is empty.
+Every node draws a color from a small palette; who clashes with nobody, or has the highest random number among those it
+clashes with, keeps it; the others lose it from their palette, and get a new color when it is empty.
+
+The paper lets the highest node win. On a mesh that is numbered row by row, nodes would wait for each other along whole
+rows; a random number ends that.
 """
 
 from collections.abc import Callable
@@ -12,111 +15,70 @@ import numpy as np
 from numba import prange
 
 from .. import checks
-from ..graph import Graph
+from ..graph import Graph, unsigned
 from ..kernels import barrier
-from ..kernels.compile import compiled, compiled_parallel, source_digest
+from ..kernels.compile import compiled_parallel, source_digest
 from ..kernels.region import run_together, share
-from .rounds import LINE, hashed, keep_uncolored, seed_from
+from .palette import HALF, LOWER, NARROW, ONE, draw, draw_wide
+from .rounds import LINE, hashed, seed_from
 
-ONE = np.uint64(1)
-
-
-@compiled
-def draw(palette: np.ndarray, number: np.uint64) -> int:
-    """A color of a palette, which is a row of bits, picked by a random number."""
-    size = 0
-    for bits in palette:
-        while bits:
-            bits &= bits - ONE
-            size += 1
-    skipped = np.int64(number % np.uint64(max(size, 1)))
-    for word in range(len(palette)):
-        bits, color = palette[word], 64 * word
-        while bits:
-            if bits & ONE:
-                if skipped == 0:
-                    return color
-                skipped -= 1
-            bits >>= ONE
-            color += 1
-    return -1
-
-
-@compiled
-def feed(palette: np.ndarray, fresh: int, taken: np.ndarray) -> int:
-    """Give an empty palette the first color that it has never held and no neighbor has; returns the one after it."""
-    for word in palette:
-        if word:
-            return fresh
-    color = fresh
-    while taken[color // 64] >> np.uint64(color % 64) & ONE:
-        color += 1
-    palette[color // 64] |= ONE << np.uint64(color % 64)
-    return color + 1
+AFTER = np.uint32(1)
 
 
 @cache
 def drawing_colorer() -> Callable[..., Any]:
-    digest = source_digest(barrier.wait.py_func, share.py_func, keep_uncolored.py_func)
+    digest = source_digest(barrier.wait.py_func, share.py_func, hashed.py_func, draw.py_func)
 
     @compiled_parallel
     def color_by_draws(
         offsets: np.ndarray,
         neighbors: np.ndarray,
-        fresh: np.ndarray,
-        starts: np.ndarray,
+        shrink: float,
+        largest_degree: int,
         seed: np.uint64,
         counter: np.ndarray,
         threads: int,
     ) -> tuple[np.ndarray, int]:
-        """Rounds of drawing, settling and feeding; `fresh` holds the size of each palette. Also gives their number."""
+        """Rounds of drawing and settling, until all have a color. Also gives their number."""
         _ = digest  # part of the cache key
         count = len(offsets) - 1
-        colors, drawn = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
-        palettes, left = np.zeros(starts[count], np.uint64), np.arange(count).astype(np.int32)
-        wins, remaining, rounds = np.zeros(count, np.int8), np.zeros(threads * LINE, np.int64), np.zeros(1, np.int64)
-        widest = 0
-        for node in range(count):
-            widest = max(widest, starts[node + 1] - starts[node])
+        colors, left = np.full(count, -1, np.int32), np.arange(count).astype(np.uint32)
+        # What a node draws: the color, and below it half of a random number.
+        drawn, dealt = np.empty(count, np.uint64), np.empty(count, np.uint64)
+        remaining, rounds = np.zeros(threads * LINE, np.int64), np.zeros(1, np.int64)
         for thread in prange(threads):
             begin, end = share(0, count, thread, threads)
             mine, size, turn = left[begin:end], end - begin, 0
-            taken = np.zeros(widest, np.uint64)
+            taken = np.empty(largest_degree + 1, np.uint8)
             for node in range(begin, end):
-                for color in range(fresh[node]):
-                    palettes[starts[node] + color // 64] |= ONE << np.uint64(color % 64)
+                dealt[node] = max((offsets[node + 1] - offsets[node]) // shrink, 1)
             while True:
-                for i in range(size):  # tentative coloring, steps 5 and 6
+                for i in range(size):  # tentative coloring and feeding the hungry, steps 5, 6 and 12 to 16
                     node = mine[i]
-                    drawn[node] = draw(palettes[starts[node] : starts[node + 1]], hashed(seed, turn, node))
+                    first, last, number = offsets[node], offsets[node + AFTER], hashed(seed, turn, node)
+                    if last - first < NARROW:  # in the first round nobody has a color
+                        color = draw(colors, neighbors, first, last if turn else first, dealt[node], number)
+                    else:
+                        color = draw_wide(colors, neighbors, first, last, dealt[node], number, taken)
+                    dealt[node] = max(dealt[node], color + ONE)
+                    drawn[node] = (color << HALF) | (number >> HALF)
                 barrier.wait(counter, threads)
-                # Conflict resolution, steps 7 to 11; the highest number wins among the uncolored only.
+                # Conflict resolution, steps 7 to 11, without a branch in the inner loop: a neighbor is in the way if it
+                # drew the same color and at least the same number. A colored one drew what nobody near can draw again.
+                kept = 0
                 for i in range(size):
                     node = mine[i]
-                    wins[node] = 1
-                    for n in range(offsets[node], offsets[node + 1]):
-                        other = neighbors[n]
-                        if other > node and colors[other] < 0 and drawn[other] == drawn[node]:
-                            wins[node] = 0
-                            break
-                barrier.wait(counter, threads)
-                for i in range(size):
-                    if wins[mine[i]]:
-                        colors[mine[i]] = drawn[mine[i]]
-                size = keep_uncolored(colors, mine, size)
+                    room, in_the_way = ~drawn[node] & LOWER, False
+                    for n in range(offsets[node], offsets[node + AFTER]):
+                        in_the_way |= drawn[neighbors[n]] - drawn[node] <= room
+                    if in_the_way:
+                        mine[kept] = node
+                        kept += 1
+                    else:
+                        colors[node] = drawn[node] >> HALF
+                size = kept
                 remaining[thread * LINE] = size
                 barrier.wait(counter, threads)
-                for i in range(size):  # steps 12 to 16
-                    node = mine[i]
-                    palette = palettes[starts[node] : starts[node + 1]]
-                    taken[: len(palette)] = 0
-                    for n in range(offsets[node], offsets[node + 1]):
-                        color = colors[neighbors[n]]
-                        if 0 <= color < 64 * len(palette):
-                            taken[color // 64] |= ONE << np.uint64(color % 64)
-                    for word in range(len(palette)):
-                        palette[word] &= ~taken[word]
-                    fresh[node] = feed(palette, fresh[node], taken)
                 turn += 1
                 if remaining.sum() == 0:
                     break
@@ -134,10 +96,10 @@ def brooks_vizing(graph: Graph, generator: np.random.Generator, shrink: float | 
     offsets, neighbors = graph.adjacency
     degrees = np.diff(offsets)
     factor = max(1, degrees.min(initial=graph.node_count)) if shrink is None else shrink
-    fresh = np.maximum(degrees // factor, 1).astype(np.int32)
-    # A node never needs more than degree + 1 colors: so many bits has its palette, in whole words.
-    starts = np.concatenate([[0], np.cumsum(degrees // 64 + 1)])
-    colors, rounds = run_together(drawing_colorer(), offsets, neighbors, fresh, starts, seed_from(generator))
+    most = int(degrees.max(initial=0))
+    colors, rounds = run_together(
+        drawing_colorer(), *unsigned(offsets, neighbors), float(factor), most, seed_from(generator)
+    )
     return _without_gaps(colors), rounds
 
 

@@ -12,11 +12,15 @@ from ..kernels.compile import compiled
 
 @compiled
 def first_fit(
-    order: np.ndarray, hub_offsets: np.ndarray, hubs: np.ndarray, node_offsets: np.ndarray, nodes: np.ndarray
+    colors: np.ndarray,
+    order: np.ndarray,
+    hub_offsets: np.ndarray,
+    hubs: np.ndarray,
+    node_offsets: np.ndarray,
+    nodes: np.ndarray,
 ) -> np.ndarray:
-    """The smallest free color for each node, in the given order."""
-    colors = np.full(len(order), -1, np.int32)
-    taken_by = np.full(len(order) + 1, -1, np.int32)
+    """The smallest free color for each node, in the given order; `colors` is written, and -1 where a node has none."""
+    taken_by = np.full(len(colors) + 1, -1, np.int32)
     for node in order:
         for h in range(hub_offsets[node], hub_offsets[node + 1]):
             for m in range(node_offsets[hubs[h]], node_offsets[hubs[h] + 1]):
@@ -91,25 +95,30 @@ def _lists(graph: Graph) -> tuple[np.ndarray, ...]:
     return graph.hub_offsets, graph.hubs, graph.node_offsets, graph.nodes
 
 
+def in_order(graph: Graph, order: np.ndarray) -> np.ndarray:
+    """All nodes by first fit."""
+    return first_fit(np.full(graph.node_count, -1, np.int32), order.astype(np.int32, copy=False), *_lists(graph))
+
+
 def natural(graph: Graph, generator: np.random.Generator) -> np.ndarray:
     """Nodes in the order of their numbers."""
-    return first_fit(np.arange(graph.node_count, dtype=np.int32), *_lists(graph))
+    return in_order(graph, np.arange(graph.node_count))
 
 
 def random(graph: Graph, generator: np.random.Generator) -> np.ndarray:
     """Nodes in random order."""
-    return first_fit(generator.permutation(graph.node_count).astype(np.int32), *_lists(graph))
+    return in_order(graph, generator.permutation(graph.node_count))
 
 
 def largest_first(graph: Graph, generator: np.random.Generator) -> np.ndarray:
     """Nodes of many neighbors first (Welsh and Powell 1967)."""
-    return first_fit(np.argsort(-graph.degrees, kind="stable").astype(np.int32), *_lists(graph))
+    return in_order(graph, np.argsort(-graph.degrees, kind="stable"))
 
 
 def smallest_last(graph: Graph, generator: np.random.Generator) -> np.ndarray:
     """Matula and Beck 1983: at most 1 + the largest smallest degree of any subgraph (paper 002, eq. 14)."""
     order, _ = smallest_last_order(graph.degrees, *_lists(graph))
-    return first_fit(order, *_lists(graph))
+    return in_order(graph, order)
 
 
 def smallest_last_bound(graph: Graph) -> int:

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from ..kernels.lanes import select, value_function
 from ..kernels.vec3 import norm, scale, sub
 
 ARITY = 2
+ROWS = 1
 UNIT = "m"
-MINUS = np.float32(-1)
+ZERO, ONE, MINUS = np.float32(0), np.float32(1), np.float32(-1)
 
 
 def value_gradient(corners, rest):
@@ -18,3 +20,16 @@ def value_gradient(corners, rest):
     edge = sub(corners[0], corners[1])
     length = norm(edge)
     return length * (length - rest), (edge, scale(MINUS, edge)), length
+
+
+@value_function
+def coefficients(rest):
+    """The edge, p1 - p2."""
+    return ((ONE, MINUS),)
+
+
+@value_function
+def nearest(projected, rest):
+    """The edge at its rest length, in its present direction: the spring of Liu et al. 2013."""
+    length = norm(projected[0])
+    return (scale(rest / select(length > ZERO, length, ONE), projected[0]),)

@@ -30,10 +30,18 @@ def pushed_out(point, start, distance, normal, friction, margin):
     return select(hit, x, point[0]), select(hit, y, point[1]), select(hit, z, point[2]), point[3]
 
 
-@cache
-def collide_kernel(distance_normal, parameter_count):
-    """Addresses: positions, positions at the start of the step, collider parameters, friction and margin.
+@value_function
+def carried(row, before, after):
+    """A row that goes along with another one."""
+    x, y, z = sub(after, before)
+    return row[0] + x, row[1] + y, row[2] + z, row[3]
 
+
+@cache
+def collide_kernel(distance_normal, parameter_count, carries_aims=False):
+    """Addresses: positions, positions at the start of the step, collider parameters, friction and margin, aims.
+
+    `carries_aims`: what a particle aims at goes along with it, so that inertia does not pull it back inside.
     Items are blocks of eight rows.
     """
     distance_normal = value_function(distance_normal)
@@ -43,11 +51,15 @@ def collide_kernel(distance_normal, parameter_count):
     def collide(addresses, first, last):
         _ = digest  # part of the cache key
         positions, starts = floats_at(addresses[0]), floats_at(addresses[1])
-        parameters, surface = load_numbers(floats_at(addresses[2]), parameter_count), floats_at(addresses[3])
+        parameters, surface = load_numbers(floats_at(addresses[2]), 0, parameter_count), floats_at(addresses[3])
         for block in range(first, last):
             point = load_rows(positions, block)
             distance, normal = distance_normal(point, parameters)
             start = load_rows(starts, block)
-            store_rows(positions, block, pushed_out(point, start, distance, normal, surface[0], surface[1]))
+            pushed = pushed_out(point, start, distance, normal, surface[0], surface[1])
+            store_rows(positions, block, pushed)
+            if carries_aims:
+                aims = floats_at(addresses[4])
+                store_rows(aims, block, carried(load_rows(aims, block), point, pushed))
 
     return collide

@@ -11,7 +11,7 @@ import numpy as np
 from .compile import floats_at, ints_at, kernel, source_digest
 from .integrate import INVERSE_STEP
 from .lanes import WIDTH, select, spread, value_function
-from .rows import gather, load_block, scatter_rows, store_block
+from .rows import gather, load_block, load_rest, scatter_rows, store_block
 from .vec3 import dot
 
 ZERO = np.float32(0)
@@ -153,19 +153,8 @@ def corners4(p, v, i):
     return row_at(p, v[4 * i]), row_at(p, v[4 * i + 1]), row_at(p, v[4 * i + 2]), row_at(p, v[4 * i + 3])
 
 
-@value_function
-def one_rest(rest, i):
-    return rest[i]
-
-
-@value_function
-def three_rests(rest, i):
-    return rest[3 * i], rest[3 * i + 1], rest[3 * i + 2]
-
-
 # Numba unrolls no tuple of a length it cannot see, so the serial gather is spelled out.
 CORNERS = {1: corners1, 2: corners2, 3: corners3, 4: corners4}
-RESTS = {1: one_rest, 3: three_rests}
 
 
 @cache
@@ -175,7 +164,7 @@ def project_in_order_kernel(constraint):
     Addresses: positions, vertices, rest, stiffness ratios, number of constraints.
     """
     value_gradient, arity = value_function(constraint.value_gradient), constraint.ARITY
-    corners_of, rest_of = CORNERS[arity], RESTS[rest_values(constraint)]
+    corners_of, rests = CORNERS[arity], rest_values(constraint)
     digest = source_digest(value_gradient, projection)
 
     @kernel
@@ -185,7 +174,7 @@ def project_in_order_kernel(constraint):
         rest, ratios = floats_at(addresses[2]), floats_at(addresses[3])
         for i in range(first * addresses[4], last * addresses[4]):
             corners = corners_of(positions, vertices, i)
-            value, gradients, _factor = value_gradient(corners, rest_of(rest, i))
+            value, gradients, _factor = value_gradient(corners, load_rest(rest, i, rests))
             change = projection(value, gradients, corners, ratios[i])
             for corner in range(arity):
                 place, target = moved(corners[corner], gradients[corner], change), 4 * vertices[i * arity + corner]

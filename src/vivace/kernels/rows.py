@@ -172,18 +172,31 @@ def store_block(typing_context, values, block, lanes):
     return types.none(values, types.int64, f32x8), generate
 
 
-@intrinsic(prefer_literal=True)
-def load_numbers(typing_context, values, count):
-    """The first `count` numbers as a tuple of float32; each stands for eight equal lanes."""
+def _numbers(typing_context, values, item, count, single):
     if not isinstance(count, types.IntegerLiteral):
         return None
-    result = types.UniTuple(types.float32, count.literal_value)
+    size = count.literal_value
+    result = types.float32 if size == 1 and single else types.UniTuple(types.float32, size)
 
     def generate(context, builder, signature, args):
-        places = [builder.gep(args[0], [ir.Constant(INDEX, i)]) for i in range(count.literal_value)]
-        return context.make_tuple(builder, result, [builder.load(place) for place in places])
+        first = builder.mul(args[1], ir.Constant(INDEX, size))
+        places = [builder.gep(args[0], [builder.add(first, ir.Constant(INDEX, i))]) for i in range(size)]
+        loaded = [builder.load(place) for place in places]
+        return loaded[0] if result == types.float32 else context.make_tuple(builder, result, loaded)
 
-    return result(values, count), generate
+    return result(values, types.int64, count), generate
+
+
+@intrinsic(prefer_literal=True)
+def load_numbers(typing_context, values, item, count):
+    """The `count` numbers of an item as a tuple of float32; each stands for eight equal lanes."""
+    return _numbers(typing_context, values, item, count, single=False)
+
+
+@intrinsic(prefer_literal=True)
+def load_rest(typing_context, values, item, count):
+    """The same, but a float32 if it is one: what `load_block` is to eight constraints."""
+    return _numbers(typing_context, values, item, count, single=True)
 
 
 @intrinsic

@@ -8,8 +8,9 @@ from ..collision.cylinder import Cylinder
 from ..collision.plane import Plane
 from ..diagnostics import edge_strain
 from ..io import Camera
+from ..materials import Ratios
 from ..mesh import Mesh
-from ..scene import Ratios, Scene
+from ..scene import Scene
 from ..simulation import Simulation
 from . import Settings, Statement
 

@@ -8,8 +8,9 @@ from scipy.spatial import Delaunay
 from ..collision.plane import Plane
 from ..diagnostics import tet_volumes
 from ..io import Camera
+from ..materials import Ratios
 from ..mesh import Mesh
-from ..scene import Ratios, Scene
+from ..scene import Scene
 from ..simulation import Simulation
 from . import Settings, Statement
 

@@ -37,6 +37,11 @@ def position_based_dynamics(
         yield sweeps.update_velocities
 
 
+def in_one_batch(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
+    """Constraints as they come, in one batch: for solvers that do not sweep over them in parallel."""
+    return Partition(np.arange(len(vertices)), np.array([0, len(vertices)])), None
+
+
 def by_color(coloring: str | Algorithm, seed: int) -> Divide:
     """Constraints that share no particle, as a coloring finds them; each group is colored by itself."""
     generator = np.random.default_rng(seed)

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ..backends import Sweeps
 from ..errors import InputError
 from ..model import Model
-from ..partition import Partition
 from ..plan import Plan, make_plan
-from .base import corrected, position_based_dynamics
+from .base import corrected, in_one_batch, position_based_dynamics
 
 
 @dataclass(frozen=True)
@@ -29,11 +26,8 @@ class SerialGaussSeidel:
             if group.compliance is not None:
                 raise InputError(f"solver 'serial': group {group.name!r} has compliances; use 'gauss-seidel'")
 
-        def divide(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
-            return Partition(np.arange(len(vertices)), np.array([0, len(vertices)])), None
-
         ratio = partial(corrected, iterations=iterations) if self.corrected_ratios else None
-        return make_plan(model, divide, ratio)
+        return make_plan(model, in_one_batch, ratio)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         groups = [sweeps.project_in_order(group) for group in range(len(sweeps.plan.groups))]

@@ -1,0 +1,175 @@
+"""Materials: which constraints a cloth or a solid gets, and how stiff each one is.
+
+`Ratios` are PBD's, without units. The others are physical and mean the same to every solver: XPBD reads them as
+compliances, Projective Dynamics as weights, which are their inverse.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import checks
+from .errors import InputError
+from .mesh import Mesh
+
+# Constraint name, vertices (m, arity), options of Scene.add_constraints.
+Share = tuple[str, np.ndarray, dict[str, Any]]
+NO_VOLUME = "a cloth has no tetrahedra to keep the volume of; leave volume=... out"
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """PBD stiffness ratios in 0..1: what share of its error a constraint corrects at each visit; 0 leaves it out.
+
+    How stiff a ratio looks depends on iterations, substeps and dt.
+    """
+
+    stretch: float = 1.0
+    bend: float = 0.0
+    volume: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("stretch", "bend", "volume"):
+            checks.number(f"Ratios {name}", getattr(self, name), 0, 1)
+
+    def cloth(self, mesh: Mesh) -> Iterator[Share]:
+        if self.volume:
+            raise InputError(NO_VOLUME)
+        yield from _present(mesh_edges(mesh), mesh.hinges, None, self._options)
+
+    def solid(self, mesh: Mesh) -> Iterator[Share]:
+        yield from _present(mesh.edges, mesh.hinges, mesh.tets, self._options)
+
+    def _options(self, name: str) -> dict[str, float] | None:
+        return {"stiffness_ratio": getattr(self, name)} if getattr(self, name) else None
+
+
+@dataclass(frozen=True)
+class Compliances:
+    """XPBD compliances, the inverse of stiffness: independent of iterations and dt once converged.
+
+    0 is rigid, None leaves a constraint out.
+
+    Energy = C^2 / (2 compliance), so the units are m/N for stretch, 1/(N m) for bend and m^5/N for volume.
+    """
+
+    stretch: float | None = 0.0
+    bend: float | None = None
+    volume: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("stretch", "bend", "volume"):
+            if getattr(self, name) is not None:
+                checks.number(f"Compliances {name}", getattr(self, name), 0)
+
+    def cloth(self, mesh: Mesh) -> Iterator[Share]:
+        if self.volume is not None:
+            raise InputError(NO_VOLUME)
+        yield from _present(mesh_edges(mesh), mesh.hinges, None, self._options)
+
+    def solid(self, mesh: Mesh) -> Iterator[Share]:
+        yield from _present(mesh.edges, mesh.hinges, mesh.tets, self._options)
+
+    def _options(self, name: str) -> dict[str, float] | None:
+        return None if getattr(self, name) is None else {"compliance": getattr(self, name)}
+
+
+@dataclass(frozen=True)
+class Springs:
+    """Cloth as a net of equal springs: `stretch` [N/m] along every edge, `bend` [N m] over every hinge; 0: none.
+
+    What papers on solvers use. How stiff the cloth is as a whole depends on the mesh; for that, see `Elastic`.
+    """
+
+    stretch: float
+    bend: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.number("Springs stretch", self.stretch, 0, open_below=True)
+        checks.number("Springs bend", self.bend, 0)
+
+    def cloth(self, mesh: Mesh) -> Iterator[Share]:
+        yield "stretch", mesh_edges(mesh), {"compliance": 1 / self.stretch}
+        if self.bend and len(mesh.hinges):
+            yield "quadratic_bend", mesh.hinges, {"compliance": 1 / self.bend}
+
+    def solid(self, mesh: Mesh) -> Iterator[Share]:
+        raise InputError("Springs are a material of cloth; a solid takes Elastic, Compliances or Ratios")
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """A material in SI units, which looks the same on a finer mesh.
+
+    young [Pa]: Young's modulus; poisson: 0 to below 0.5.
+    thickness [m]: of a cloth; a solid ignores it.
+    bend [N m]: bending rigidity of a cloth; that of a plate, young thickness^3 / (12 (1 - poisson^2)), by default.
+        Woven cloth is far softer than a plate, since its threads slide.
+
+    Cloth: each edge becomes a spring of young * thickness * (area of its triangles) / length^2 (Van Gelder 1998), which
+    behaves like a sheet with a Poisson's ratio of 1/3, whatever `poisson` is; each hinge has the rigidity `bend`.
+    Solid: tet_strain with 2 mu volume and, unless poisson is 0, tet_volume with 3 lambda volume [J], mu and lambda
+    being Lamé's: for small strains this is Hooke's law.
+    """
+
+    young: float
+    poisson: float = 0.3
+    thickness: float = 5e-4
+    bend: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.number("Elastic young", self.young, 0, open_below=True)
+        checks.number("Elastic thickness", self.thickness, 0, open_below=True)
+        if not checks.number("Elastic poisson", self.poisson, 0) < 0.5:
+            raise InputError(f"Elastic poisson is {self.poisson}; it must be below 0.5, where nothing can be squeezed")
+        if self.bend is not None:
+            checks.number("Elastic bend", self.bend, 0)
+
+    @property
+    def rigidity(self) -> float:
+        """Bending rigidity of a cloth [N m]."""
+        plate = self.young * self.thickness**3 / (12 * (1 - self.poisson**2))
+        return plate if self.bend is None else self.bend
+
+    def cloth(self, mesh: Mesh) -> Iterator[Share]:
+        edges = mesh_edges(mesh)
+        points = mesh.vertices.astype(np.float64)
+        squared = ((points[edges[:, 0]] - points[edges[:, 1]]) ** 2).sum(axis=1)
+        stiffness = self.young * self.thickness * _areas_at(edges, mesh) / squared
+        yield "stretch", edges, {"compliance": 1 / stiffness}
+        if self.rigidity and len(mesh.hinges):
+            yield "quadratic_bend", mesh.hinges, {"compliance": 1 / self.rigidity}
+
+    def solid(self, mesh: Mesh) -> Iterator[Share]:
+        shear = self.young / (2 * (1 + self.poisson))
+        first = self.young * self.poisson / ((1 + self.poisson) * (1 - 2 * self.poisson))
+        yield "tet_strain", mesh.tets, {"compliance": 1 / (2 * shear * mesh.volumes)}
+        if first:
+            yield "tet_volume", mesh.tets, {"compliance": 1 / (3 * first * mesh.volumes)}
+
+
+Material = Ratios | Compliances | Springs | Elastic
+
+
+def mesh_edges(mesh: Mesh) -> np.ndarray:
+    """Edges of the triangles alone: a cloth may be the skin of a mesh with tets."""
+    return Mesh(mesh.vertices, mesh.triangles).edges
+
+
+def _present(edges: np.ndarray, hinges: np.ndarray, tets: np.ndarray | None, options: Any) -> Iterator[Share]:
+    """Those of stretch, volume and bend that the material has options for and the mesh has members of."""
+    for name, vertices in (("stretch", edges), ("volume", tets), ("bend", hinges)):
+        if vertices is not None and len(vertices) and (chosen := options(name)):
+            yield name, vertices, chosen
+
+
+def _areas_at(edges: np.ndarray, mesh: Mesh) -> np.ndarray:
+    """The area of the triangles at each edge [m^2]."""
+    sides = np.sort(mesh.triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1).astype(np.int64)
+    count = len(mesh.vertices)
+    keys = edges.min(axis=1).astype(np.int64) * count + edges.max(axis=1)
+    order = np.argsort(keys)
+    place = order[np.searchsorted(keys, sides[:, 0] * count + sides[:, 1], sorter=order)]
+    return np.bincount(place, weights=np.repeat(mesh.areas, 3), minlength=len(edges))

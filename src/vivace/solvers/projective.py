@@ -1,0 +1,59 @@
+"""What the solvers of Projective Dynamics share: one system, and the frame around their iterations."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ..backends import Sweeps
+from ..coloring import Coloring
+from ..graph import Graph, vertex_graph
+from ..model import Model
+from ..plan import Plan, make_plan
+from ..system import check_projectable, make_system
+from .base import in_one_batch
+
+
+def projective_plan(model: Model, solver: str, color: Callable[[Graph], Coloring] | None, fold: bool) -> Plan:
+    """A plan with its system; particles are colored by `color`, or all one color where None."""
+    check_projectable(model.groups, solver)
+    plan = make_plan(model, in_one_batch)
+    vertices = [planned.vertices for planned in plan.groups]
+    graph = vertex_graph(vertices, model.particle_count)
+    coloring = color(graph) if color else Coloring(graph, np.zeros(model.particle_count, np.int32))
+    return replace(plan, coloring=coloring, system=make_system(model.groups, vertices, model.particle_count, fold))
+
+
+def projective_dynamics(
+    sweeps: Sweeps, iterate: Callable[[int], Iterable[Any]], iterations: int, substeps: int
+) -> Iterator[Any]:
+    """Bouaziz et al. 2014, algorithm 1, for each substep: `iterate(k)` is iteration k, colliders end each."""
+    surfaces = [sweeps.collide(i, carry_aims=True) for i in range(len(sweeps.plan.model.surfaces))]
+    for _ in range(substeps):
+        yield sweeps.predict
+        yield sweeps.system.aim
+        for k in range(iterations):
+            yield from iterate(k)
+            yield from surfaces
+            if (yield):  # None: here the clock may be looked at; the answer is whether the time is up
+                break
+        yield sweeps.update_velocities
+
+
+def local_step(sweeps: Sweeps) -> list[Any]:
+    """Every constraint's nearest rest shape, for those that visits do not project themselves."""
+    assert sweeps.plan.system is not None
+    return [sweeps.system.project(group) for group in sweeps.plan.system.projected]
+
+
+def chebyshev_omegas(radius: float, start: int) -> Iterator[float]:
+    """omega of iterations 0, 1, ...: 1 before `start`, then 2 / (2 - r^2), then 4 / (4 - r^2 omega) (Wang 2015)."""
+    omega = 1.0
+    for k in count():
+        if k == start:
+            omega = 2 / (2 - radius**2)
+        elif k > start:
+            omega = 4 / (4 - radius**2 * omega)
+        yield omega
