@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from .scenes import Settings
     from .simulation import Report, Simulation
     from .solvers.gauss_seidel import ColoredGaussSeidel
+    from .solvers.pd_chebyshev import PDChebyshev
+    from .solvers.pd_direct import PDDirect
+    from .solvers.pd_jacobi import PDJacobi
     from .solvers.serial import SerialGaussSeidel
+    from .solvers.vivace import Vivace
+    from .solvers.xpbd import XPBD
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +36,9 @@ __all__ = [
     "Graph",
     "InputError",
     "Mesh",
+    "PDChebyshev",
+    "PDDirect",
+    "PDJacobi",
     "Plane",
     "Ratios",
     "Report",
@@ -41,6 +49,8 @@ __all__ = [
     "SimulationError",
     "Sphere",
     "Springs",
+    "Vivace",
+    "XPBD",
     "color",
 ]
 # Imported when first used: the command answers --help without waiting for Numba, and can still choose its threads.
@@ -58,7 +68,12 @@ _HOMES = {
     "scenes": ("Settings",),
     "simulation": ("Report", "Simulation"),
     "solvers.gauss_seidel": ("ColoredGaussSeidel",),
+    "solvers.pd_chebyshev": ("PDChebyshev",),
+    "solvers.pd_direct": ("PDDirect",),
+    "solvers.pd_jacobi": ("PDJacobi",),
     "solvers.serial": ("SerialGaussSeidel",),
+    "solvers.vivace": ("Vivace",),
+    "solvers.xpbd": ("XPBD",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

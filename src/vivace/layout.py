@@ -33,7 +33,7 @@ class Layout:
 
 def lay_out(system: System, colors: np.ndarray, color_count: int, reuse: Layout | None = None) -> Layout:
     """The lists of a system in the order of a coloring; into the memory of an older layout, if it is large enough."""
-    first_block, particles = _blocks(colors, color_count)
+    first_block, particles = blocks_of(colors, color_count)
     bounds, slots, pulls = _bounds(particles, system.offsets, system.springs, system.pull_offsets)
     blocks = len(particles)
     sizes = {
@@ -72,7 +72,7 @@ def _memory(before: np.ndarray | None, rows: int, dtype: type) -> np.ndarray:
 
 
 @compiled
-def _blocks(colors: np.ndarray, color_count: int) -> tuple[np.ndarray, np.ndarray]:
+def blocks_of(colors: np.ndarray, color_count: int) -> tuple[np.ndarray, np.ndarray]:
     """Particles by color, in their own order within it, filled up to whole blocks."""
     sizes = np.zeros(color_count, np.int64)
     for color in colors:
@@ -155,3 +155,28 @@ def _fill(
             for slot in range(bounds[block, 3], bounds[block, 4]):
                 pulls[slot, lane] = pull_rows[pull] if pull < pull_offsets[i + 1] else 0
                 pull += 1
+
+
+@dataclass(eq=False)
+class Incidence:
+    """A group's constraints as the particles of a layout meet them; a slot without one has corner -1."""
+
+    bounds: np.ndarray  # (blocks + 1,) int32, slots of each block
+    constraints: np.ndarray  # (slots, 8) int32
+    corners: np.ndarray  # (slots, 8) float32
+
+
+def incidence(particles: np.ndarray, vertices: np.ndarray, particle_count: int) -> Incidence:
+    """The constraints (m, arity) on each particle of the blocks (b, 8)."""
+    size, arity = vertices.shape
+    order = np.argsort(vertices.ravel(), kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(vertices.ravel(), minlength=particle_count))])
+    lengths = np.diff(offsets)[particles].max(axis=1)
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    block = np.repeat(np.arange(len(particles)), lengths)
+    turn = np.arange(len(block)) - bounds[block]
+    place = offsets[particles[block]] + turn[:, None]
+    there = place < offsets[particles[block] + 1]
+    entry = order[np.where(there, place, 0)] if size else np.zeros_like(place)
+    corners = np.where(there, entry % arity, -1).astype(np.float32)
+    return Incidence(bounds, np.where(there, entry // arity, 0).astype(np.int32), corners)

@@ -30,6 +30,11 @@ class PlannedGroup:
         return self.partition.batch_count
 
 
+def strengths(planned: PlannedGroup) -> np.ndarray:
+    """Stiffness ratios, or stiffnesses where there are compliances."""
+    return planned.stiffness_ratio if planned.compliance is None else 1 / planned.compliance
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Row i of a backend's arrays is the user's particle `order[i]`; particle j is in row `row_of[j]`."""

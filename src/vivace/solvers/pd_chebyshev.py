@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import checks
 from ..backends import Sweeps
@@ -30,6 +30,10 @@ class PDChebyshev:
             raise InputError(f"radius is {self.radius}; a spectral radius of 1 or more does not converge")
         checks.whole("start", self.start, 1)
         checks.number("relaxation", self.relaxation, 0, 2, open_below=True)
+
+    MATERIALS: ClassVar[tuple[str, ...]] = ("physical",)
+    PROMISES_RESIDUAL: ClassVar[bool] = False
+    KEEPS_MOMENTUM: ClassVar[bool] = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         return projective_plan(model, "pd-chebyshev", None, fold=True)

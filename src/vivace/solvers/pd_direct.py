@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..backends import Sweeps
 from ..model import Model
@@ -16,6 +16,9 @@ class PDDirect:
 
     The factor holds for one step length: a budget spent on substeps factors anew whenever it changes the length.
     """
+
+    MATERIALS: ClassVar[tuple[str, ...]] = ("physical",)
+    PROMISES_RESIDUAL: ClassVar[bool] = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         return projective_plan(model, "pd-direct", None, fold=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import checks
 from ..backends import Sweeps
@@ -19,6 +19,10 @@ class PDJacobi:
 
     def __post_init__(self) -> None:
         checks.number("relaxation", self.relaxation, 0, 2, open_below=True)
+
+    MATERIALS: ClassVar[tuple[str, ...]] = ("physical",)
+    PROMISES_RESIDUAL: ClassVar[bool] = False
+    KEEPS_MOMENTUM: ClassVar[bool] = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         return projective_plan(model, "pd-jacobi", None, fold=True)

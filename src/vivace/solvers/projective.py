@@ -19,21 +19,31 @@ from .base import in_one_batch
 def projective_plan(model: Model, solver: str, color: Callable[[Graph], Coloring] | None, fold: bool) -> Plan:
     """A plan with its system; particles are colored by `color`, or all one color where None."""
     check_projectable(model.groups, solver)
-    plan = make_plan(model, in_one_batch)
+    plan = particle_plan(model, color or in_one_color)
     vertices = [planned.vertices for planned in plan.groups]
-    graph = vertex_graph(vertices, model.particle_count)
-    coloring = color(graph) if color else Coloring(graph, np.zeros(model.particle_count, np.int32))
-    return replace(plan, coloring=coloring, system=make_system(model.groups, vertices, model.particle_count, fold))
+    return replace(plan, system=make_system(model.groups, vertices, model.particle_count, fold))
+
+
+def particle_plan(model: Model, color: Callable[[Graph], Coloring]) -> Plan:
+    """A plan whose particles are colored, instead of its constraints."""
+    plan = make_plan(model, in_one_batch)
+    return replace(plan, coloring=color(vertex_graph([p.vertices for p in plan.groups], model.particle_count)))
+
+
+def in_one_color(graph: Graph) -> Coloring:
+    """For methods that move all at once. Not a proper coloring, and not checked."""
+    return Coloring(graph, np.zeros(graph.node_count, np.int32))
 
 
 def projective_dynamics(
-    sweeps: Sweeps, iterate: Callable[[int], Iterable[Any]], iterations: int, substeps: int
+    sweeps: Sweeps, iterate: Callable[[int], Iterable[Any]], iterations: int, substeps: int, aim: Any = None
 ) -> Iterator[Any]:
     """Bouaziz et al. 2014, algorithm 1, for each substep: `iterate(k)` is iteration k, colliders end each."""
     surfaces = [sweeps.collide(i, carry_aims=True) for i in range(len(sweeps.plan.model.surfaces))]
+    aim = sweeps.system.aim if aim is None else aim
     for _ in range(substeps):
         yield sweeps.predict
-        yield sweeps.system.aim
+        yield aim
         for k in range(iterations):
             yield from iterate(k)
             yield from surfaces

@@ -6,7 +6,7 @@ The reference that paper 002 compares with (Müller et al. 2007). Slower, but na
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from ..backends import Sweeps
 from ..errors import InputError
@@ -20,6 +20,7 @@ class SerialGaussSeidel:
     """`corrected_ratios` makes stiffness ratios independent of the number of iterations (Müller et al. 2007)."""
 
     corrected_ratios: bool = False
+    MATERIALS: ClassVar[tuple[str, ...]] = ("ratios",)
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         for group in model.groups:

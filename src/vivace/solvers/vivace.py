@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import checks
 from ..backends import Sweeps
-from ..coloring import Algorithm, color
+from ..coloring import Algorithm, Coloring, color
 from ..errors import InputError
+from ..graph import Graph
 from ..model import Model
 from ..plan import Plan
-from .projective import chebyshev_omegas, local_step, projective_dynamics, projective_plan
+from ..system import is_projectable
+from .projective import chebyshev_omegas, local_step, particle_plan, projective_dynamics, projective_plan
 
 FIRST = 1.45  # largest extrapolation of the first sweep, which has only the prediction to go on from
 
@@ -24,6 +26,11 @@ class Vivace:
         Chebyshev's schedule for the system's estimated spectral radius. The last sweep is never prolonged.
     coloring: a name or a function (graph, generator) -> colors.
     fresh: color anew, in another random order, every frame.
+
+    Materials in physical units whose constraints all have a projection are solved as Projective Dynamics. Others
+    (Ratios, or Compliances with bend or volume) go vertex by vertex as PBD or XPBD: what all constraints on a particle
+    ask of it moves that particle alone, `omega` times as far; there is no extrapolation, and momentum drifts until the
+    iterations have converged.
 
     The printed form (q^(k-1) inside the sweep, omega 1.9) diverges. The defaults are the best of those that stayed
     bounded, on cloth and on solids, from 2 to 8 iterations and at any stiffness (docs/decisions/0009). omega = 1 and
@@ -41,21 +48,36 @@ class Vivace:
         if not 1 <= checks.number("extrapolation", self.extrapolation) < 2:
             raise InputError(f"extrapolation is {self.extrapolation}; it must be at least 1 and below 2")
 
+    MATERIALS: ClassVar[tuple[str, ...]] = ("ratios", "physical")
+    KEEPS_MOMENTUM: ClassVar[bool] = False
+    PROMISES_RESIDUAL: ClassVar[bool] = False
+
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
-        return projective_plan(model, "vivace", lambda graph: color(graph, self.coloring, seed), fold=True)
+        def colored(graph: Graph) -> Coloring:
+            return color(graph, self.coloring, seed)
+
+        if all(is_projectable(group) and group.compliance is not None for group in model.groups):
+            return projective_plan(model, "vivace", colored, fold=True)
+        for group in model.groups:
+            if group.compliance is not None and (group.compliance == 0).any():
+                raise InputError(f"solver 'vivace': group {group.name!r} has compliance 0, which is rigid; use 'xpbd'")
+        return particle_plan(model, colored)
 
     def renew(self, sweeps: Sweeps, seed: int, frame: int) -> bool:
         """Before a frame: whether the order of visits has changed, so that the schedule must be made anew."""
         if self.fresh:
+            if sweeps.plan.system is None:
+                raise InputError("solver 'vivace': fresh orders are for Projective Dynamics; use vivace.Elastic")
             sweeps.system.color_by(color(sweeps.system.coloring.graph, self.coloring, seed + frame))
         return self.fresh
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
+        if sweeps.plan.system is None:
+            return self._position_based(sweeps, iterations, substeps)
         system = sweeps.system
         sweep = [*local_step(sweeps), *(system.relax(c, self.omega) for c in range(system.coloring.count))]
         if self.extrapolation == 1:
             return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps)
-        assert sweeps.plan.system is not None
         # Of Gauss-Seidel, whose spectral radius is about the square of Jacobi's.
         radius = sweeps.plan.system.rayleigh(sweeps.plan.inverse_masses, float(sweeps.step)) ** 2
         omegas, known = chebyshev_omegas(radius, start=1), [1.0]
@@ -69,6 +91,12 @@ class Vivace:
             return [system.extrapolate(k, min(FIRST, self.extrapolation) if k == 1 else known[k]), *sweep]
 
         return projective_dynamics(sweeps, iterate, iterations, substeps)
+
+    def _position_based(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
+        visits, groups, sweep = sweeps.visits, range(len(sweeps.plan.groups)), []
+        for c in range(visits.coloring.count):
+            sweep += [*(visits.visit(group, c) for group in groups), visits.settle(c, self.omega)]
+        return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps, visits.aim)
 
 
 SOLVERS = {"vivace": Vivace}
