@@ -80,7 +80,9 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
 @app.command()
 def run(
     scene: SceneName,
-    solver: Annotated[str, typer.Option(help="gauss-seidel (colored, parallel) or serial.")] = "gauss-seidel",
+    solver: Annotated[
+        str, typer.Option(help="gauss-seidel, xpbd, vivace, serial, or pd-jacobi, pd-chebyshev, pd-direct.")
+    ] = "gauss-seidel",
     iterations: Annotated[int | None, typer.Option(help="Iterations a substep [default: the scene's].")] = None,
     substeps: Annotated[int | None, typer.Option(help="Substeps a frame [default: the scene's].")] = None,
     frames: Annotated[int | None, typer.Option(help="Frames to simulate [default: the scene's].")] = None,
@@ -236,7 +238,7 @@ def bench(
         out.print(table)
         return
     names = list(known) if name == "all" else [choice("benchmark", name, known)]
-    from .bench.results import results_folder, write_csv
+    from .bench.results import results_folder, without_pictures, write_csv
     from .io import extra
     from .io.plots import save_plot
 
@@ -252,7 +254,7 @@ def bench(
                 raise
             complain(str(problem))  # the others can still run
             continue
-        answers[key] = rows
+        answers[key] = without_pictures(rows)
         write_csv(folder / f"{key}.csv", rows)
         save_plot(folder / f"{key}.png", partial(known[key].plot, rows))
         if not as_json:

@@ -54,8 +54,8 @@ def progress_bar(title: str, total: int, quiet: bool) -> Iterator[Callable[[], N
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
-    """A table with a column for every key."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
+    """A table with a column for every key, but those that hold lists."""
+    keys = list(dict.fromkeys(key for row in rows for key, value in row.items() if not isinstance(value, list)))
     table = Table(*keys)
     for row in rows:
         table.add_row(*(_short(row.get(key, "")) for key in keys))

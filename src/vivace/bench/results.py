@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
 from ..io import write_text
 from ..kernels.region import core_count
@@ -37,10 +39,24 @@ def results_folder(folder: Path | None) -> Path:
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    """All rows, with a column for every key."""
+    """All rows, with a column for every key; lists of numbers are joined, pictures left out."""
+    rows = [{key: _cell(value) for key, value in row.items()} for row in without_pictures(rows)]
     keys = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, keys, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     write_text(path, text.getvalue())
+
+
+def without_pictures(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows without lists of pictures, which are for the plot."""
+    return [{key: value for key, value in row.items() if not _is_pictures(value)} for row in rows]
+
+
+def _is_pictures(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, np.ndarray) for item in value)
+
+
+def _cell(value: Any) -> Any:
+    return " ".join(f"{item:g}" for item in value) if isinstance(value, list) else value

@@ -14,6 +14,7 @@ from ..materials import Elastic, Material
 from ..mesh import TET_EDGES, Mesh
 from ..scene import Scene
 from ..simulation import Simulation
+from ..system import make_system
 from . import Settings, Statement
 
 NAME = "armadillo"
@@ -28,10 +29,22 @@ Distance = Callable[[np.ndarray], np.ndarray]
 def scene(scale: float = 1.0, material: Material = PLUSH) -> Scene:
     mesh = creature(scale)
     if not len(hand(mesh)):
-        raise InputError(f"armadillo: at scale {scale} its arms are too thin for the lattice; use 0.05 or more")
+        raise InputError(f"armadillo: at scale {scale} its arms are thinner than the lattice; use 0.05 or more")
+    return hanging(mesh, material)
+
+
+def hanging(mesh: Mesh, material: Material) -> Scene:
     made = Scene()
     made.add_solid(mesh, density=DENSITY, material=material, name="creature").pin(hand(mesh))
     return made
+
+
+def of_ratio(ratio: float, mesh: Mesh, dt: float = 1 / 30) -> Elastic:
+    """A material whose stiffness diagonal is, on average, 6 * `ratio` times m / dt^2: as springs of that ratio."""
+    model = hanging(mesh, Elastic(young=1.0, poisson=0.0)).build()
+    diagonal = make_system(model.groups, [group.vertices for group in model.groups], model.particle_count).diagonal
+    free = model.inverse_masses > 0
+    return Elastic(young=6 * ratio / float((diagonal[free] * model.inverse_masses[free]).mean() * dt**2), poisson=0.0)
 
 
 def check(simulation: Simulation) -> Iterator[Statement]:
