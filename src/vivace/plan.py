@@ -62,9 +62,17 @@ class Plan:
 Divide = Callable[[np.ndarray, int], tuple[Partition, Coloring | None]]
 
 
-def make_plan(model: Model, divide: Divide, ratio: Callable[[np.ndarray], np.ndarray] | None = None) -> Plan:
-    """Reorder particles, then let `divide(vertices, particle_count)` put each group's constraints into batches."""
-    order = near_in_memory(model)
+def make_plan(
+    model: Model,
+    divide: Divide,
+    ratio: Callable[[np.ndarray], np.ndarray] | None = None,
+    order: np.ndarray | None = None,
+) -> Plan:
+    """Reorder particles, then let `divide(vertices, particle_count)` put each group's constraints into batches.
+
+    `order` is that of an earlier plan, to keep it.
+    """
+    order = near_in_memory(model) if order is None else order
     row_of = np.empty_like(order)
     row_of[order] = np.arange(len(order))
     groups = []

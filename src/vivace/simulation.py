@@ -84,26 +84,56 @@ class Simulation:
         self.seed = checks.whole("seed", seed, 0)
         self.solver = solvers.find(solver)
         self.model = scene.build()
-        self.plan = self.solver.prepare(self.model, self.iterations, self.seed)
+        self._first_plan = self.solver.prepare(self.model, self.iterations, self.seed)
         if threads is None:
-            self.threads = useful_threads(self.plan)
-        self.state = State(self.plan)
+            self.threads = useful_threads(self._first_plan)
+        self._backend = backend
+        self._load(self._first_plan)
         self.control = Control(self.model.gravity)
         self.frame = 0
-        self._sweeps = backends.load(backend, self.plan, self.state, self.threads)
+        self._stepping = threading.Lock()
+        self._finishing, self._substep_seconds = 0.0, 0.0  # [s] in the last step with a budget
+        self._travelling: np.ndarray = np.zeros(0, np.int64)
+        scene.simulations.append(ref(self))
+
+    def _load(self, plan: Plan) -> None:
+        """Make ready to run a plan, from where its model starts."""
+        self.plan, self.state, self.colors = plan, State(plan), plan.colors
+        self._views: dict[str, np.ndarray] = {}
+        self._sweeps = backends.load(self._backend, plan, self.state, self.threads)
         self._sweeps.set_step(self.dt / self.substeps)
-        batches = sum(planned.batch_count for planned in self.plan.groups)
+        batches = plan.coloring.count if plan.coloring else sum(planned.batch_count for planned in plan.groups)
         if self.iterations * self.substeps * batches > MOST_SWEEPS:
             raise InputError(
                 f"{self.substeps} substeps of {self.iterations} iterations over {batches} batches are too many"
             )
         self._schedule = self._prepared()
-        self.colors = self.plan.colors
-        self._views: dict[str, np.ndarray] = {}
-        self._stepping = threading.Lock()
-        self._finishing, self._substep_seconds = 0.0, 0.0  # [s] in the last step with a budget
-        self._travelling: np.ndarray = np.zeros(0, np.int64)
-        scene.simulations.append(ref(self))
+
+    def renew(self) -> bool:
+        """Take over constraints that were added to the scene since; positions, velocities and time stay.
+
+        Returns whether there were any; else nothing is done. A solver that colors particles (vivace) keeps its coloring
+        where it still holds, repairs it where little has changed, and colors anew otherwise: what comes out depends on
+        the scene as it was first and as it is now, not on what was in between.
+        """
+        with self._stepping:
+            model = self.scene.build()
+            if model.particle_count != self.model.particle_count:
+                raise InputError("renew: bodies were added to the scene, which needs a new Simulation")
+            if [len(group) for group in model.groups] == [len(group) for group in self.model.groups]:
+                return False
+            again = getattr(self.solver, "prepare_again", None)
+            plan = (
+                again(self._first_plan, model, self.iterations, self.seed)
+                if again
+                else self.solver.prepare(model, self.iterations, self.seed)
+            )
+            positions, velocities = self.positions, self.velocities
+            self.model = model
+            self._load(plan)
+            self.state.set("positions", slice(None), positions)
+            self.state.set("velocities", slice(None), velocities)
+            return True
 
     @property
     def time(self) -> float:

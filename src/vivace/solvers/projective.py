@@ -16,17 +16,23 @@ from ..system import check_projectable, make_system
 from .base import in_one_batch
 
 
-def projective_plan(model: Model, solver: str, color: Callable[[Graph], Coloring] | None, fold: bool) -> Plan:
+def projective_plan(
+    model: Model,
+    solver: str,
+    color: Callable[[Graph], Coloring] | None,
+    fold: bool,
+    order: np.ndarray | None = None,
+) -> Plan:
     """A plan with its system; particles are colored by `color`, or all one color where None."""
     check_projectable(model.groups, solver)
-    plan = particle_plan(model, color or in_one_color)
+    plan = particle_plan(model, color or in_one_color, order)
     vertices = [planned.vertices for planned in plan.groups]
     return replace(plan, system=make_system(model.groups, vertices, model.particle_count, fold))
 
 
-def particle_plan(model: Model, color: Callable[[Graph], Coloring]) -> Plan:
+def particle_plan(model: Model, color: Callable[[Graph], Coloring], order: np.ndarray | None = None) -> Plan:
     """A plan whose particles are colored, instead of its constraints."""
-    plan = make_plan(model, in_one_batch)
+    plan = make_plan(model, in_one_batch, order=order)
     return replace(plan, coloring=color(vertex_graph([p.vertices for p in plan.groups], model.particle_count)))
 
 

@@ -1,12 +1,14 @@
 """Vivace (Fratarcangeli, Tibaldo and Pellacini 2016, paper 001): Gauss-Seidel over vertex colors, over-relaxed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from .. import checks
 from ..backends import Sweeps
-from ..coloring import Algorithm, Coloring, color
+from ..coloring import Algorithm, Coloring, color, renewed
 from ..errors import InputError
 from ..graph import Graph
 from ..model import Model
@@ -53,15 +55,21 @@ class Vivace:
     PROMISES_RESIDUAL: ClassVar[bool] = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
-        def colored(graph: Graph) -> Coloring:
-            return color(graph, self.coloring, seed)
+        return self._plan(model, lambda graph: color(graph, self.coloring, seed))
 
+    def prepare_again(self, before: Plan, model: Model, iterations: int, seed: int) -> Plan:
+        """For a model whose constraints have changed: the coloring is kept, repaired or made anew, as it needs."""
+        first = before.coloring
+        assert first is not None
+        return self._plan(model, lambda graph: renewed(first, graph, self.coloring, seed), before.order)
+
+    def _plan(self, model: Model, colored: Callable[[Graph], Coloring], order: np.ndarray | None = None) -> Plan:
         if all(is_projectable(group) and group.compliance is not None for group in model.groups):
-            return projective_plan(model, "vivace", colored, fold=True)
+            return projective_plan(model, "vivace", colored, fold=True, order=order)
         for group in model.groups:
             if group.compliance is not None and (group.compliance == 0).any():
                 raise InputError(f"solver 'vivace': group {group.name!r} has compliance 0, which is rigid; use 'xpbd'")
-        return particle_plan(model, colored)
+        return particle_plan(model, colored, order)
 
     def renew(self, sweeps: Sweeps, seed: int, frame: int) -> bool:
         """Before a frame: whether the order of visits has changed, so that the schedule must be made anew."""
