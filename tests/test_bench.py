@@ -38,7 +38,7 @@ def test_bench_gives_rows_that_can_be_written_and_drawn(name, rows_of, tmp_path)
 
 def test_ours_goes_where_the_cpp_goes(rows_of):
     rows = rows_of("limit")
-    assert {row["work"] for row in rows} == {"W1", "W2", "W4"}
+    assert {row["work"][:2] for row in rows} == {"W1", "W2", "W3", "W4"}
     assert all(row["largest difference m"] < 1e-5 for row in rows)
 
 

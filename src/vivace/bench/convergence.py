@@ -154,6 +154,8 @@ def plot_study(rows: list[dict[str, Any]], figure: Any, title: str) -> None:
             at = next(row for row in chosen if row["iterations"] == 8)
             below.plot(np.array(at["frames"]) * DT, at["errors"], "-", color=color)
         above.set(xscale="log", yscale="log", ylim=(1e-4, 10), xlabel="iterations", title=f"k h² / m = {ratio:g}")
+        above.set_xticks(ITERATIONS, map(str, ITERATIONS), minor=False)
+        above.minorticks_off()
         below.set(yscale="log", ylim=(1e-4, 10), xlabel="time of the trajectory, s", title="8 iterations")
     grid[0][0].set_ylabel("relative error, mean")
     grid[1][0].set_ylabel("relative error")

@@ -1,4 +1,5 @@
-// The limit: Position Based Dynamics by hand in AVX2, eight constraints at a time, one OpenMP region a step.
+// The limit, by hand, one OpenMP region a step: Position Based Dynamics in AVX2, eight constraints at a time;
+// Projective Dynamics on springs, eight particles of one color at a time, or sixteen by AVX-512 gathers.
 // Built by bench/limit.py: -O3 -march=native -ffast-math -fopenmp
 #include <immintrin.h>
 #include <math.h>
@@ -134,3 +135,83 @@ extern "C" void limit_step(const Work* work) {
     }
   }
 }
+
+// Projective Dynamics: particles are renumbered by color and filled up to whole blocks, their lists lie side by side.
+struct Visits {
+  int colors, iterations, particles;
+  float stiffness;
+  const int* blocks;                 // first block of each color, colors + 1
+  const int* slots;                  // first slot of each block, blocks + 1
+  const int* neighbors;              // of each lane of a slot; the particle itself where it has no more
+  const float* rest;                 // 0 there
+  const float* inertia;              // m / h^2, 0 where pinned
+  const float* share;                // omega / (m / h^2 + sum of stiffness), 0 where pinned
+  const float* aims;
+  float* positions;
+};
+
+// Positions as columns x, y, z, as wide as the processor's gather instruction.
+struct Gathers {
+#ifdef __AVX512F__
+  typedef __m512 Lanes;
+  static Lanes read(const float* p) { return _mm512_load_ps(p); }
+  static void write(float* p, Lanes v) { _mm512_store_ps(p, v); }
+  static Lanes gather(const float* p, const int* i) { return _mm512_i32gather_ps(_mm512_load_si512(i), p, 4); }
+  static Lanes root(Lanes v) { return _mm512_sqrt_ps(v); }
+#else
+  typedef f8 Lanes;
+  static Lanes read(const float* p) { return _mm256_load_ps(p); }
+  static void write(float* p, Lanes v) { _mm256_store_ps(p, v); }
+  static Lanes gather(const float* p, const int* i) { return _mm256_i32gather_ps(p, _mm256_load_si256((const __m256i*)i), 4); }
+  static Lanes root(Lanes v) { return _mm256_sqrt_ps(v); }
+#endif
+  enum { WIDTH = sizeof(Lanes) / sizeof(float) };
+  struct Particles { Lanes x, y, z; };
+  static Particles block(const float* p, int n, int b) { p += WIDTH * b; return {read(p), read(p + n), read(p + 2 * n)}; }
+  static Particles listed(const float* p, int n, const int* i) { return {gather(p, i), gather(p + n, i), gather(p + 2 * n, i)}; }
+  static void put(float* p, int n, int b, Particles v) { p += WIDTH * b; write(p, v.x); write(p + n, v.y); write(p + 2 * n, v.z); }
+};
+
+// Positions as rows x, y, z, inverse mass.
+static const int OWN[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+struct ByRows {
+  typedef f8 Lanes;
+  enum { WIDTH = 8 };
+  typedef Rows Particles;
+  static Lanes read(const float* p) { return _mm256_load_ps(p); }
+  static Lanes root(Lanes v) { return _mm256_sqrt_ps(v); }
+  static Particles block(const float* p, int, int b) { return load(p + 32 * b, OWN, 1); }
+  static Particles listed(const float* p, int, const int* i) { return load(p, i, 1); }
+  static void put(float* p, int, int b, Particles v) { store(p + 32 * b, OWN, 1, v); }
+};
+
+template <class By> static inline void visit(const Visits& work, int b) {
+  typedef typename By::Lanes Lanes;
+  const int n = work.particles;
+  typename By::Particles here = By::block(work.positions, n, b), aim = By::block(work.aims, n, b);
+  Lanes x = {}, y = {}, z = {};
+  for (int slot = work.slots[b]; slot < work.slots[b + 1]; slot++) {
+    const typename By::Particles there = By::listed(work.positions, n, work.neighbors + By::WIDTH * slot);
+    const Lanes dx = here.x - there.x, dy = here.y - there.y, dz = here.z - there.z;
+    const Lanes longer = By::read(work.rest + By::WIDTH * slot) / By::root(dx * dx + dy * dy + dz * dz + 1e-20f) - 1.f;
+    x += longer * dx; y += longer * dy; z += longer * dz;
+  }
+  const Lanes inertia = By::read(work.inertia + By::WIDTH * b), share = By::read(work.share + By::WIDTH * b);
+  here.x += share * (inertia * (aim.x - here.x) + work.stiffness * x);
+  here.y += share * (inertia * (aim.y - here.y) + work.stiffness * y);
+  here.z += share * (inertia * (aim.z - here.z) + work.stiffness * z);
+  By::put(work.positions, n, b, here);
+}
+
+template <class By> static void relax(const Visits* work) {
+#pragma omp parallel
+  for (int iteration = 0; iteration < work->iterations; iteration++)
+    for (int color = 0; color < work->colors; color++) {
+#pragma omp for schedule(static)
+      for (int b = work->blocks[color]; b < work->blocks[color + 1]; b++) visit<By>(*work, b);
+    }
+}
+
+extern "C" int limit_lanes() { return Gathers::WIDTH; }
+extern "C" void limit_visits_by_gathers(const Visits* work) { relax<Gathers>(work); }
+extern "C" void limit_visits_by_rows(const Visits* work) { relax<ByRows>(work); }

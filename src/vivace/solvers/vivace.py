@@ -17,13 +17,15 @@ from ..system import is_projectable
 from .projective import chebyshev_omegas, local_step, particle_plan, projective_dynamics, projective_plan
 
 FIRST = 1.45  # largest extrapolation of the first sweep, which has only the prediction to go on from
+EARLY, LATER = 8, 1.2  # after so many sweeps omega is at most that: both together at full strength would not converge
 
 
 @dataclass(frozen=True)
 class Vivace:
     """Each particle in turn goes to where the forces on it balance; those of one color go in parallel.
 
-    omega: how far it goes of that way, between 0 and 2; more than 1 is ordinary SOR.
+    omega: how far it goes of that way, between 0 and 2; more than 1 is ordinary SOR. With extrapolation this is the
+        most: a system of smaller spectral radius gets the optimum of SOR for it, and sweeps after the eighth 1.2.
     extrapolation: the largest factor by which a whole sweep is prolonged, from 1 (none) to below 2. It follows
         Chebyshev's schedule for the system's estimated spectral radius. The last sweep is never prolonged.
     coloring: a name or a function (graph, generator) -> colors.
@@ -82,23 +84,29 @@ class Vivace:
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         if sweeps.plan.system is None:
             return self._position_based(sweeps, iterations, substeps)
-        system = sweeps.system
-        sweep = [*local_step(sweeps), *(system.relax(c, self.omega) for c in range(system.coloring.count))]
         if self.extrapolation == 1:
+            sweep = self._sweep(sweeps, self.omega)
             return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps)
         # Of Gauss-Seidel, whose spectral radius is about the square of Jacobi's.
         radius = sweeps.plan.system.rayleigh(sweeps.plan.inverse_masses, float(sweeps.step)) ** 2
-        omegas, known = chebyshev_omegas(radius, start=1), [1.0]
+        omega = min(self.omega, 2 / (1 + (1 - radius**2) ** 0.5))
+        early, later = self._sweep(sweeps, omega), self._sweep(sweeps, min(omega, LATER))
+        system, omegas, known = sweeps.system, chebyshev_omegas(radius, start=1), [1.0]
 
         def iterate(k: int) -> list[Any]:
             """What the sweep before this one made is prolonged now: so the last one never is."""
             while len(known) <= k:
                 known.append(min(next(omegas), self.extrapolation))
             if k == 0:
-                return [system.remember(), *sweep]
-            return [system.extrapolate(k, min(FIRST, self.extrapolation) if k == 1 else known[k]), *sweep]
+                return [system.remember(), *early]
+            prolong = system.extrapolate(k, min(FIRST, self.extrapolation) if k == 1 else known[k])
+            return [prolong, *(early if k < EARLY else later)]
 
         return projective_dynamics(sweeps, iterate, iterations, substeps)
+
+    def _sweep(self, sweeps: Sweeps, omega: float) -> list[Any]:
+        system = sweeps.system
+        return [*local_step(sweeps), *(system.relax(c, omega) for c in range(system.coloring.count))]
 
     def _position_based(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         visits, groups, sweep = sweeps.visits, range(len(sweeps.plan.groups)), []
