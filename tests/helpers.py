@@ -14,6 +14,15 @@ from vivace.state import State
 
 SOURCE = Path(vv.__file__).parents[1]
 WEIGHTLESS = (0.0, 0.0, 0.0)
+NOTHING = vv.Compliances(stretch=None)  # a material that leaves all constraints to the test
+
+
+def materials_of(solver):
+    """The kinds of materials that a solver takes: "ratios", "physical"."""
+    return getattr(solvers.solvers()[solver], "MATERIALS", ("ratios",))
+
+
+PHYSICAL = [name for name in solvers.solvers() if "physical" in materials_of(name)]
 
 # At least one of each kind: test_colliders.py asks for it.
 COLLIDERS = {
@@ -51,10 +60,18 @@ def strain(positions, mesh):
 
 def violations(model, positions):
     """C of every constraint in float64, by the name of its group."""
-    return {
-        group.name: measure(group.constraint, positions[group.vertices], group.rest.astype(float))
-        for group in model.groups
-    }
+    result = {}
+    for group in model.groups:
+        rest = group.rest.astype(float)
+        rest = rest if rest.ndim == 1 else tuple(rest.T)
+        result[group.name] = measure(group.constraint, positions[group.vertices], rest)
+    return result
+
+
+def elastic_energy(model, positions):
+    """The sum of C^2 / (2 compliance) [J], which is stiffness / 2 |A x - p|^2 where p is nearest to A x."""
+    values = violations(model, positions.astype(float))
+    return sum((values[group.name] ** 2 / (2 * group.compliance)).sum() for group in model.groups)
 
 
 def momentum(scene, simulation):
@@ -67,6 +84,13 @@ def advance(scene, frames, threads=1, **settings):
     simulation = vv.Simulation(scene, threads=threads, **settings)
     for _ in simulation.run(frames):
         pass
+    return simulation
+
+
+def settled(scene, solver="pd-direct", iterations=20, frames=150, dt=1 / 30):
+    """A simulation of the scene that has come to rest."""
+    simulation = advance(scene, frames, solver=solver, iterations=iterations, dt=dt, damping=5.0)
+    assert abs(simulation.velocities).max() < 1e-3
     return simulation
 
 

@@ -89,7 +89,9 @@ def run(
     dt: Annotated[float | None, typer.Option(help="Seconds a frame [default: the scene's].")] = None,
     damping: Annotated[float | None, typer.Option(help="Rate of velocity loss, 1/s [default: the scene's].")] = None,
     budget_ms: Annotated[float | None, typer.Option(help="Milliseconds a frame: do as much as fits.")] = None,
-    spend: Annotated[str, typer.Option(help="What to spend the budget on: iterations or substeps.")] = "iterations",
+    spend: Annotated[
+        str | None, typer.Option(help="What a budget goes into: iterations or substeps [default: the scene's].")
+    ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Settings of the paper that the scene comes from.")] = False,
     threads: Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")] = None,
     seed: Seed = 0,
@@ -101,7 +103,8 @@ def run(
 ) -> None:
     """Simulate a scene and write what it looks like."""
     _allow_threads(threads)
-    given = {"iterations": iterations, "substeps": substeps, "frames": frames, "dt": dt, "damping": damping}
+    given: dict[str, Any] = {"iterations": iterations, "substeps": substeps, "frames": frames, "dt": dt}
+    given |= {"damping": damping, "spend": spend}
     with preparing() as status:
         from . import scenes
         from .budget import check_budget
@@ -114,7 +117,7 @@ def run(
         if check and not callable(setup.check):
             raise InputError(f"{scene} defines no check(simulation)")
         if budget_ms is not None:
-            check_budget(budget_ms, spend)
+            check_budget(budget_ms, settings.spend)
         if report:
             if report.suffix.lower() != ".json":
                 raise InputError(f"cannot write {report}: a report's name must end in .json")
@@ -127,7 +130,7 @@ def run(
         writers = open_writers(output or [], simulation.model, settings.dt, setup.camera)
     title = f"{setup.name}, {simulation.model.particle_count} particles"
     with progress_bar(title, settings.frames, quiet=as_json) as advance:
-        recording = record(simulation, settings.frames, writers, advance, budget_ms, spend)
+        recording = record(simulation, settings.frames, writers, advance, budget_ms, settings.spend)
     summary = summarize(setup.name, simulation, recording)
     if report:
         write_report(report, summary, recording)
@@ -176,12 +179,12 @@ def color(
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the sizes of the colors.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Color a scene's constraint graphs: colors, their sizes, balance, milliseconds."""
+    """Color a scene: the constraints of each group, and the particles; colors, sizes, balance, milliseconds."""
     with preparing() as status:
         from . import coloring
         from . import scenes as scene_list
         from .checks import choice
-        from .graph import Graph, constraint_graph
+        from .graph import Graph, constraint_graph, vertex_graph
         from .io import check_writable
 
         known = sorted(coloring.algorithms())
@@ -192,13 +195,14 @@ def color(
         for name in names:  # compile first, so that the times are those of coloring
             coloring.color(Graph.from_edges(2, [(0, 1)]), name)
         rows, colorings = [], []
-        for group in model.groups:
-            graph = constraint_graph(group.vertices, model.particle_count)
+        graphs = {group.name: constraint_graph(group.vertices, model.particle_count) for group in model.groups}
+        graphs["particles"] = vertex_graph([group.vertices for group in model.groups], model.particle_count)
+        for what, graph in graphs.items():
             for name in names:
-                status(f"coloring {group.name}, {name}")
+                status(f"coloring {what}, {name}")
                 colored = coloring.color(graph, name, seed)
-                colorings.append((group.name, colored))
-                rows.append({"group": group.name, "constraints": len(group), **colored.as_dict()})
+                colorings.append((what, colored))
+                rows.append({"of": what, "nodes": graph.node_count, **colored.as_dict()})
     if plot:
         from .io.plots import plot_color_sizes, save_plot
 

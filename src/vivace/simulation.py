@@ -92,7 +92,8 @@ class Simulation:
         self.control = Control(self.model.gravity)
         self.frame = 0
         self._stepping = threading.Lock()
-        self._finishing, self._substep_seconds = 0.0, 0.0  # [s] in the last step with a budget
+        # Of the last step with a budget [s]: what its end took, what a substep took, and the shortest substep.
+        self._finishing, self._substep_seconds, self._substep_length = 0.0, 0.0, 0.0
         self._travelling: np.ndarray = np.zeros(0, np.int64)
         scene.simulations.append(ref(self))
 
@@ -176,6 +177,7 @@ class Simulation:
         """Advance by one frame of `dt` seconds.
 
         budget_ms: do as many iterations as fit (or substeps, `spend="substeps"`), at least one, instead of those set.
+            Substeps are at most twice as long as those of the frame before, even if the deadline is missed for it.
         work: what the report of another step says was done, to repeat it to the bit.
         """
         if budget_ms is not None:
@@ -260,9 +262,11 @@ class Simulation:
         if spend == "iterations":
             return spend_on_iterations(self._sweeps, self.solver, self.dt, self.substeps, deadline)
         guess = self._substep_seconds or max(deadline - time.perf_counter(), 1e-6) / self.substeps
+        longest = 2 * self._substep_length or self.dt
         work, self._substep_seconds = spend_on_substeps(
-            self._sweeps, self.solver, self.dt, self.iterations, deadline, guess
+            self._sweeps, self.solver, self.dt, self.iterations, deadline, guess, longest
         )
+        self._substep_length = min(length for _, length, _ in work)
         return work
 
     def _repeat(self, work: Work) -> Work:

@@ -69,11 +69,9 @@ def shortened(sizes: list[int]) -> str:
 
 def print_summary(summary: dict[str, Any]) -> None:
     """What a run did, in a few lines."""
-    groups = ", ".join(
-        f"{count} {name} in {_count(summary['colors'].get(name, 0), 'color')}"
-        for name, count in summary["constraints"].items()
-    )
-    say(f"{summary['scene']}: {summary['particles']} particles; {groups}")
+    colors = {name: f" in {_count(number, 'color')}" for name, number in summary["colors"].items()}
+    groups = ", ".join(f"{count} {name}{colors.get(name, '')}" for name, count in summary["constraints"].items())
+    say(f"{summary['scene']}: {summary['particles']} particles{colors.get('particles', '')}; {groups}")
     milliseconds = summary["milliseconds"]
     stages = ", ".join(f"{name} {ms:.2f}" for name, ms in milliseconds.items() if name != "total")
     filmed = any(Path(path).suffix in (".mp4", ".gif") for path in summary["written"])

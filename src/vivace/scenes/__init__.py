@@ -31,6 +31,7 @@ class Settings:
     dt: float = 1 / 60  # [s] a frame
     damping: float = 0.1  # [1/s]
     frames: int = 300
+    spend: str = "iterations"  # what a time budget goes into, if one is given: iterations or substeps
 
 
 Statement = tuple[str, bool]

@@ -13,7 +13,7 @@ from ..simulation import Simulation
 from . import Settings, Statement
 
 NAME = "tablecloth"
-SETTINGS = Settings(iterations=1, substeps=80, dt=1 / 30, frames=120, damping=0.5)
+SETTINGS = Settings(iterations=1, substeps=80, dt=1 / 30, frames=120, damping=0.5, spend="substeps")
 PAPER = Settings(iterations=8, dt=1 / 30, frames=120, damping=0.5)
 CAMERA = Camera((1.7, 1.25, 2.1), (0.0, 0.55, 0.0))
 SIZE, HEIGHT, DENSITY = 1.5, 0.9, 0.2
