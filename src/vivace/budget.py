@@ -44,7 +44,7 @@ def spend_on_iterations(sweeps: Sweeps, solver: Solver, dt: float, substeps: int
 
 
 def spend_on_substeps(
-    sweeps: Sweeps, solver: Solver, dt: float, iterations: int, deadline: float, guess: float, longest: float = inf = inf
+    sweeps: Sweeps, solver: Solver, dt: float, iterations: int, deadline: float, guess: float, longest: float = inf
 ) -> tuple[Work, float]:
     """As many substeps as fit, with a fixed number of iterations each; `guess` [s] is what one may take.
 
