@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,10 +110,14 @@ class Vivace:
         return [*local_step(sweeps), *(system.relax(c, omega) for c in range(system.coloring.count))]
 
     def _position_based(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
-        visits, groups, sweep = sweeps.visits, range(len(sweeps.plan.groups)), []
-        for c in range(visits.coloring.count):
-            sweep += [*(visits.visit(group, c) for group in groups), visits.settle(c, self.omega)]
-        return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps, visits.aim)
+        visits, groups = sweeps.visits, range(len(sweeps.plan.groups))
+        colors = [
+            [*(visits.visit(group, c) for group in groups), visits.settle(c, self.omega)]
+            for c in range(visits.coloring.count)
+        ]
+        # Back and forth: always in the same order, momentum would drift one way.
+        there, back = list(chain(*colors)), list(chain(*reversed(colors)))
+        return projective_dynamics(sweeps, lambda k: back if k % 2 else there, iterations, substeps, visits.aim)
 
 
 SOLVERS = {"vivace": Vivace}
