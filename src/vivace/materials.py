@@ -108,8 +108,9 @@ class Elastic:
     bend [N m]: bending rigidity of a cloth; that of a plate, young thickness^3 / (12 (1 - poisson^2)), by default.
         Woven cloth is far softer than a plate, since its threads slide.
 
-    Cloth: each edge becomes a spring of young * thickness * (area of its triangles) / length^2 (Van Gelder 1998), which
-    behaves like a sheet with a Poisson's ratio of 1/3, whatever `poisson` is; each hinge has the rigidity `bend`.
+    Cloth: each edge becomes a spring of young * thickness * (area of its triangles) / length^2 (Van Gelder 1998). On
+    equilateral triangles that is a sheet with a Poisson's ratio of 1/3, whatever `poisson` is; on a grid it is stiffer
+    along some directions than along others (docs/theory.md). Each hinge has the rigidity `bend`.
     Solid: tet_strain with 2 mu volume and, unless poisson is 0, tet_volume with 3 lambda volume [J], mu and lambda
     being Lamé's: for small strains this is Hooke's law.
     """

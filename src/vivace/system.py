@@ -40,7 +40,10 @@ class System:
     matrix: csr_array  # L, float64
 
     def rayleigh(self, inverse_masses: np.ndarray, step: float) -> float:
-        """A lower bound of the spectral radius of Jacobi's iteration, from the motion as a whole: D / (M / h^2 + D)."""
+        """An estimate of the spectral radius of Jacobi's iteration, from the motion as a whole: D / (M / h^2 + D).
+
+        Two sums, so it may follow a step length that changes every frame. Pins make it a little too large.
+        """
         free = inverse_masses > 0
         inertia, stiffness = (1 / inverse_masses[free].astype(float)).sum() / step**2, self.diagonal[free].sum()
         return float(stiffness / (inertia + stiffness)) if free.any() else 0.0
@@ -133,7 +136,14 @@ def make_system(
 
 
 def _is_spring(group: ConstraintGroup) -> bool:
-    return group.constraint.ARITY == 2 and group.constraint.ROWS == 1 and group.rest.ndim == 1
+    """Whether it pulls both its ends alike: A is their difference, and p turns round with it."""
+    if group.constraint.ARITY != 2 or group.constraint.ROWS != 1 or group.rest.ndim != 1 or not len(group):
+        return False
+    there, back = (
+        np.array(group.constraint.nearest(((sign * 0.3, sign * 0.5, sign * 0.7),), np.float64(group.rest[0]))[0], float)
+        for sign in (1.0, -1.0)
+    )
+    return bool((coefficients_of(group, group.rest) == [1.0, -1.0]).all() and np.allclose(there, -back))
 
 
 def _needs_projection(group: ConstraintGroup) -> np.ndarray:

@@ -30,6 +30,8 @@ def find(constraint: Any) -> tuple[str, Constraint]:
         or not callable(getattr(constraint, "value_gradient", None))
     ):
         raise InputError(f"constraint {name!r} needs ARITY (1 to 4) and a function value_gradient(corners, rest)")
+    if getattr(constraint, "ROWS", 1) not in (1, 3):
+        raise InputError(f"constraint {name!r}: ROWS must be 1 or 3")
     columns = getattr(constraint, "REST_VALUES", 1)
     if not isinstance(columns, int) or not 1 <= columns <= MOST_REST_VALUES:
         raise InputError(f"constraint {name!r}: REST_VALUES must be 1 to {MOST_REST_VALUES}")

@@ -6,7 +6,7 @@ import numpy as np
 
 from .compile import floats_at, ints_at, kernel, source_digest
 from .integrate import STEP
-from .lanes import WIDTH, maximum, select, spread, value_function
+from .lanes import WIDTH, maximum, minimum, select, spread, value_function
 from .project import projection, rest_values
 from .relax import relaxed
 from .rows import gather, gather_rows, load_block, load_rows, scatter_rows, store_rows
@@ -29,10 +29,16 @@ def own(gradients, corner):
 def asked(value, gradients, corners, corner, inverse_mass, stiffness_ratio):
     """PBD: the move of one corner by a projection of the whole constraint, and 1, to take the mean.
 
-    Doubled, since of two equal corners only this one moves: so the mean of a group never overshoots.
+    Doubled, since the others do not move now, but no further than to where this corner alone would meet the constraint:
+    so the mean over a group does not overshoot.
     """
     change = projection(value, gradients, corners, stiffness_ratio)
-    x, y, z = scale(TWO * inverse_mass * change, own(gradients, corner))
+    gradient = own(gradients, corner)
+    mine, all_of_them = inverse_mass * dot(gradient, gradient), ZERO * value
+    for c in range(len(corners)):
+        all_of_them = all_of_them + corners[c][3] * dot(gradients[c], gradients[c])
+    whole = select(mine > ZERO, all_of_them / select(mine > ZERO, mine, ONE), ZERO)
+    x, y, z = scale(minimum(TWO, whole) * inverse_mass * change, gradient)
     return x, y, z, select(stiffness_ratio > ZERO, ONE, ZERO)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from .. import checks
@@ -10,7 +10,7 @@ from ..backends import Sweeps
 from ..errors import InputError
 from ..model import Model
 from ..plan import Plan
-from .projective import chebyshev_omegas, local_step, projective_dynamics, projective_plan
+from .projective import chebyshev_omegas, local_step, projective_dynamics, projective_plan, rounded
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,19 @@ class PDChebyshev:
 
         def iterate(k: int) -> list[Any]:
             while len(known) <= k:
-                known.append(next(omegas))
+                known.append(rounded(next(omegas)))
             return [*jacobi, system.blend(known[k], self.relaxation)]
 
         return projective_dynamics(sweeps, iterate, iterations, substeps)
 
 
-@cache
 def estimated_radius(plan: Plan, step: float) -> float:
-    """Spectral radius of a plan's system for one step length, made once."""
+    """Spectral radius of a plan's system for one step length, of which two digits count."""
+    return _estimated_radius(plan, float(f"{step:.1e}"))
+
+
+@lru_cache(maxsize=64)
+def _estimated_radius(plan: Plan, step: float) -> float:
     assert plan.system is not None
     return plan.system.spectral_radius(plan.inverse_masses, step)
 

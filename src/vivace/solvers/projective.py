@@ -73,3 +73,8 @@ def chebyshev_omegas(radius: float, start: int) -> Iterator[float]:
         elif k > start:
             omega = 4 / (4 - radius**2 * omega)
         yield omega
+
+
+def rounded(omega: float) -> float:
+    """To three digits: a backend keeps a sweep for every omega that it has seen, and step lengths may vary."""
+    return round(omega, 3)

@@ -15,7 +15,7 @@ from ..graph import Graph
 from ..model import Model
 from ..plan import Plan
 from ..system import is_projectable
-from .projective import chebyshev_omegas, local_step, particle_plan, projective_dynamics, projective_plan
+from .projective import chebyshev_omegas, local_step, particle_plan, projective_dynamics, projective_plan, rounded
 
 FIRST = 1.45  # largest extrapolation of the first sweep, which has only the prediction to go on from
 EARLY, LATER = 8, 1.2  # after so many sweeps omega is at most that: both together at full strength would not converge
@@ -26,7 +26,7 @@ class Vivace:
     """Each particle in turn goes to where the forces on it balance; those of one color go in parallel.
 
     omega: how far it goes of that way, between 0 and 2; more than 1 is ordinary SOR. With extrapolation this is the
-        most: a system of smaller spectral radius gets the optimum of SOR for it, and sweeps after the eighth 1.2.
+        most: a system of smaller spectral radius gets less, and sweeps after the eighth at most 1.2.
     extrapolation: the largest factor by which a whole sweep is prolonged, from 1 (none) to below 2. It follows
         Chebyshev's schedule for the system's estimated spectral radius. The last sweep is never prolonged.
     coloring: a name or a function (graph, generator) -> colors.
@@ -34,8 +34,8 @@ class Vivace:
 
     Materials in physical units whose constraints all have a projection are solved as Projective Dynamics. Others
     (Ratios, or Compliances with bend or volume) go vertex by vertex as PBD or XPBD: what all constraints on a particle
-    ask of it moves that particle alone, `omega` times as far; there is no extrapolation, and momentum drifts until the
-    iterations have converged.
+    ask of it moves that particle alone, `omega` times as far; there is no extrapolation.
+    Momentum drifts: with projections until the iterations have converged, with Ratios always (docs/theory.md).
 
     The printed form (q^(k-1) inside the sweep, omega 1.9) diverges. The defaults are the best of those that stayed
     bounded, on cloth and on solids, from 2 to 8 iterations and at any stiffness (docs/decisions/0009). omega = 1 and
@@ -90,14 +90,14 @@ class Vivace:
             return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps)
         # Of Gauss-Seidel, whose spectral radius is about the square of Jacobi's.
         radius = sweeps.plan.system.rayleigh(sweeps.plan.inverse_masses, float(sweeps.step)) ** 2
-        omega = min(self.omega, 2 / (1 + (1 - radius**2) ** 0.5))
+        omega = rounded(min(self.omega, 2 / (1 + (1 - radius**2) ** 0.5)))
         early, later = self._sweep(sweeps, omega), self._sweep(sweeps, min(omega, LATER))
         system, omegas, known = sweeps.system, chebyshev_omegas(radius, start=1), [1.0]
 
         def iterate(k: int) -> list[Any]:
             """What the sweep before this one made is prolonged now: so the last one never is."""
             while len(known) <= k:
-                known.append(min(next(omegas), self.extrapolation))
+                known.append(rounded(min(next(omegas), self.extrapolation)))
             if k == 0:
                 return [system.remember(), *early]
             prolong = system.extrapolate(k, min(FIRST, self.extrapolation) if k == 1 else known[k])
