@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import vivace as vv
+from helpers import materials_of
 from vivace import budget
+from vivace.solvers import solvers
 from vivace.solvers.base import position_based_dynamics
 
 
@@ -98,15 +100,19 @@ def test_substeps_cover_the_frame_whatever_the_first_guess(clock, guess):
         assert clock.now <= 101.0 + 0.02
 
 
-def hanging_cloth(**options):
+COTTON = {"ratios": vv.Ratios(stretch=1.0, bend=0.1), "physical": vv.Springs(300.0, bend=1e-3)}
+
+
+def hanging_cloth(kind="ratios", **options):
     scene = vv.Scene()
-    scene.add_cloth(vv.Mesh.grid(12, 12)).pin([0, 11])
+    scene.add_cloth(vv.Mesh.grid(12, 12), material=COTTON[kind]).pin([0, 11])
     return vv.Simulation(scene, **options)
 
 
+@pytest.mark.parametrize(("solver", "kind"), [(solver, kind) for solver in solvers() for kind in materials_of(solver)])
 @pytest.mark.parametrize("spend", ["iterations", "substeps"])
-def test_a_run_with_a_budget_can_be_repeated_to_the_bit(spend):
-    first, again = hanging_cloth(), hanging_cloth(threads=1)
+def test_a_run_with_a_budget_can_be_repeated_to_the_bit(solver, kind, spend):
+    first, again = (hanging_cloth(kind, solver=solver, threads=threads) for threads in (None, 1))
     for _ in range(10):
         report = first.step(budget_ms=1.0, spend=spend)
         repeated = again.step(work=report.work)

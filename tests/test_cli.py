@@ -10,7 +10,9 @@ import time
 import numpy as np
 import pytest
 
+from helpers import materials_of
 from vivace.coloring import algorithms
+from vivace.solvers import solvers
 
 SMALL = ("cloth-on-tube", "--scale", "0.01")
 
@@ -68,6 +70,13 @@ def test_options_do_what_their_help_says(tmp_path):
     assert serial["colors"] == {"stretch": 1, "bend": 1}
 
 
+@pytest.mark.parametrize("solver", [name for name in solvers() if "physical" in materials_of(name)])
+@pytest.mark.parametrize("scene", ["tablecloth", "armadillo"])
+def test_a_scene_in_physical_units_runs_with_every_solver_that_takes_them(scene, solver):
+    answer = json.loads(vivace("run", scene, "--scale", 0.05, "--frames", 2, "--solver", solver, "--json").stdout)
+    assert answer["frames"] == 2 and answer["scene"] == scene and all(count > 0 for count in answer["colors"].values())
+
+
 def test_threads_do_not_change_the_result(tmp_path):
     runs = []
     for threads in (1, 3):
@@ -83,6 +92,7 @@ def test_threads_do_not_change_the_result(tmp_path):
     [
         (("run", "cloth-on-tub"), "did you mean 'cloth-on-tube'"),
         (("run", *SMALL, "--solver", "gaus-seidel"), "did you mean 'gauss-seidel'"),
+        (("run", *SMALL, "--solver", "pd-direct"), "'pd-direct': group 'stretch' has stiffness ratios"),
         (("run", *SMALL, "--iterations", "0"), "iterations is 0"),
         (("run", *SMALL, "--substeps", "-1"), "substeps is -1"),
         (("run", *SMALL, "--frames", "0"), "frames is 0"),
@@ -253,7 +263,7 @@ def test_a_run_that_is_ended_keeps_its_frames(tmp_path):
 
 def test_scenes_are_listed():
     names = [scene["name"] for scene in json.loads(vivace("scenes", "--json").stdout)]
-    assert names == ["cloth-on-tube", "flat-bunny", "tori"]
+    assert names == ["armadillo", "cloth-on-tube", "flat-bunny", "tablecloth", "tori"]
     assert all(name in vivace("scenes").stdout for name in names)
 
 

@@ -4,18 +4,25 @@ import numpy as np
 import pytest
 
 import vivace as vv
+from helpers import materials_of
 from vivace.coloring import Coloring
 from vivace.partition import Partition
 from vivace.solvers import solvers
 from vivace.state import State, aligned
 
-each_solver = pytest.mark.parametrize("solver", solvers())
+SOLVERS = [(solver, kind) for solver in solvers() for kind in materials_of(solver)]
+each_solver = pytest.mark.parametrize(("solver", "kind"), SOLVERS, ids=[" ".join(method) for method in SOLVERS])
+# Of cloth and solid.
+MATERIALS = {
+    "ratios": (vv.Ratios(stretch=1.0, bend=0.1), vv.Ratios(stretch=1.0, volume=1.0)),
+    "physical": (vv.Springs(100.0, bend=0.01), vv.Elastic(1e4)),
+}
 
 
-def model_of_two_bodies():
+def model_of_two_bodies(kind="ratios"):
     scene = vv.Scene()
-    scene.add_cloth(vv.Mesh.grid(6, 5)).pin([0, 5])
-    scene.add_solid(vv.Mesh.box((2, 2, 3)))
+    scene.add_cloth(vv.Mesh.grid(6, 5), material=MATERIALS[kind][0]).pin([0, 5])
+    scene.add_solid(vv.Mesh.box((2, 2, 3)), material=MATERIALS[kind][1])
     return scene.build()
 
 
@@ -24,25 +31,27 @@ def plan_of(solver, model):
 
 
 @each_solver
-def test_rows_are_the_particles_in_another_order(solver):
-    model = model_of_two_bodies()
+def test_rows_are_the_particles_in_another_order(solver, kind):
+    model = model_of_two_bodies(kind)
     plan = plan_of(solver, model)
     np.testing.assert_array_equal(np.sort(plan.order), np.arange(model.particle_count))
     np.testing.assert_array_equal(plan.order[plan.row_of], np.arange(model.particle_count))
 
 
 @each_solver
-def test_planned_constraints_are_those_of_the_model_on_rows(solver):
-    for planned in plan_of(solver, model_of_two_bodies()).groups:
+def test_planned_constraints_are_those_of_the_model_on_rows(solver, kind):
+    for planned in plan_of(solver, model_of_two_bodies(kind)).groups:
         kept = planned.partition.order
         np.testing.assert_array_equal(np.sort(kept), np.arange(len(planned.group)))
         np.testing.assert_array_equal(planned.rest, planned.group.rest[kept])
         np.testing.assert_array_equal(planned.stiffness_ratio, planned.group.stiffness_ratio[kept])
+        if kind == "physical":
+            np.testing.assert_array_equal(planned.compliance, planned.group.compliance[kept])
 
 
 @each_solver
-def test_planned_vertices_lead_back_to_the_particles(solver):
-    plan = plan_of(solver, model_of_two_bodies())
+def test_planned_vertices_lead_back_to_the_particles(solver, kind):
+    plan = plan_of(solver, model_of_two_bodies(kind))
     for planned in plan.groups:
         np.testing.assert_array_equal(plan.order[planned.vertices], planned.group.vertices[planned.partition.order])
 
@@ -54,6 +63,15 @@ def test_constraints_of_a_batch_share_no_particle():
         for first, last in zip(offsets[:-1], offsets[1:]):
             touched = planned.vertices[first:last].ravel()
             assert len(np.unique(touched)) == len(touched) > 0
+
+
+@pytest.mark.parametrize("kind", ["ratios", "physical"])
+def test_particles_of_a_color_share_no_constraint(kind):
+    plan = plan_of("vivace", model_of_two_bodies(kind))
+    assert 4 <= plan.coloring.count < 30 and plan.colors == {"particles": plan.coloring.count}
+    for planned in plan.groups:
+        of_corners = np.sort(plan.coloring.colors[planned.vertices], axis=1)
+        assert (of_corners[:, 1:] != of_corners[:, :-1]).all()
 
 
 def test_rows_of_joined_particles_are_near_each_other_for_a_shuffled_mesh():

@@ -28,7 +28,6 @@ class Layout:
     rest: np.ndarray  # (slots, 8) float32
     pulls: np.ndarray  # (pull slots, 8) int32
     diagonal: np.ndarray  # (blocks, 8) float32
-    anchors: np.ndarray  # (blocks, 8) float32
 
 
 def lay_out(system: System, colors: np.ndarray, color_count: int, reuse: Layout | None = None) -> Layout:
@@ -43,7 +42,6 @@ def lay_out(system: System, colors: np.ndarray, color_count: int, reuse: Layout 
         "rest": (slots, np.float32),
         "pulls": (pulls, np.int32),
         "diagonal": (blocks, np.float32),
-        "anchors": (blocks, np.float32),
     }
     columns = {name: _memory(getattr(reuse, name, None), *size) for name, size in sizes.items()}
     _fill(
@@ -58,7 +56,6 @@ def lay_out(system: System, colors: np.ndarray, color_count: int, reuse: Layout 
         system.pull_offsets,
         system.pull_rows,
         system.diagonal,
-        system.anchors,
         *columns.values(),
     )
     return Layout(first_block, particles, bounds, **columns)
@@ -127,20 +124,18 @@ def _fill(
     pull_offsets: np.ndarray,
     pull_rows: np.ndarray,
     own_diagonal: np.ndarray,
-    own_anchors: np.ndarray,
     neighbors: np.ndarray,
     weights: np.ndarray,
     stiffness: np.ndarray,
     rest: np.ndarray,
     pulls: np.ndarray,
     diagonal: np.ndarray,
-    anchors: np.ndarray,
 ) -> None:
     for block in prange(len(particles)):
         first, middle, last = bounds[block, 0], bounds[block, 1], bounds[block, 2]
         for lane in range(WIDTH):
             i = particles[block, lane]
-            diagonal[block, lane], anchors[block, lane] = own_diagonal[i], own_anchors[i]
+            diagonal[block, lane] = own_diagonal[i]
             entry, end_of_springs, end = offsets[i], offsets[i] + springs[i], offsets[i + 1]
             for slot in range(first, last):
                 until = end_of_springs if slot < middle else end

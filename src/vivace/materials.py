@@ -91,6 +91,7 @@ class Springs:
         checks.number("Springs bend", self.bend, 0)
 
     def cloth(self, mesh: Mesh) -> Iterator[Share]:
+        _check_areas(mesh)
         yield "stretch", mesh_edges(mesh), {"compliance": 1 / self.stretch}
         if self.bend and len(mesh.hinges):
             yield "quadratic_bend", mesh.hinges, {"compliance": 1 / self.bend}
@@ -135,6 +136,7 @@ class Elastic:
         return plate if self.bend is None else self.bend
 
     def cloth(self, mesh: Mesh) -> Iterator[Share]:
+        _check_areas(mesh)
         edges = mesh_edges(mesh)
         points = mesh.vertices.astype(np.float64)
         squared = ((points[edges[:, 0]] - points[edges[:, 1]]) ** 2).sum(axis=1)
@@ -164,6 +166,16 @@ def _present(edges: np.ndarray, hinges: np.ndarray, tets: np.ndarray | None, opt
     for name, vertices in (("stretch", edges), ("volume", tets), ("bend", hinges)):
         if vertices is not None and len(vertices) and (chosen := options(name)):
             yield name, vertices, chosen
+
+
+def _check_areas(mesh: Mesh) -> None:
+    flat = mesh.areas <= 1e-12 * mesh.areas.max(initial=0)
+    if flat.any():
+        first = int(np.argmax(flat))
+        raise InputError(
+            f"{checks.count(flat.sum(), 'triangle')} without area, which cannot bend "
+            f"(first: triangle {first}, vertices {', '.join(map(str, mesh.triangles[first]))})"
+        )
 
 
 def _areas_at(edges: np.ndarray, mesh: Mesh) -> np.ndarray:

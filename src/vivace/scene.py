@@ -1,7 +1,7 @@
 """Scenes: bodies made of meshes and materials, pins and colliders. `build()` turns one into a Model."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -59,7 +59,8 @@ class Body:
         points = self.positions[rows] if points is None else checks.array(f"points of {self.name!r}", points, 3)
         if len(points) != len(rows):
             raise InputError(f"{self.name!r}: {len(rows)} vertices are attached, but {len(points)} points are given")
-        stiffness = checks.array(f"stiffness of {self.name!r}", np.broadcast_to(stiffness, (len(rows),)), None)
+        stiffness = _one_each(f"stiffness of {self.name!r}", stiffness, (len(rows),))
+        stiffness = checks.array(f"stiffness of {self.name!r}", stiffness, None)
         if not (stiffness > 0).all():
             raise InputError(f"{self.name!r}: stiffness {stiffness.min()} of an attachment must be above 0")
         self._scene.add_constraints(self, "attach", rows[:, None], rest=points, compliance=1 / stiffness)
@@ -122,7 +123,7 @@ class Scene:
             raise InputError(f"{name!r}: a cloth needs a mesh with triangles")
         density = checks.number(f"density of {name!r}", density, 0, open_below=True)
         _check_edges(name, mesh, mesh_edges(mesh))
-        shares = _shares(name, material.cloth(mesh))
+        shares = _shares(name, material.cloth, mesh)
         body = self._add_body(name, mesh, mesh.triangles, mesh.areas * density, "triangle")
         return self._made_of(body, shares)
 
@@ -145,7 +146,7 @@ class Scene:
                 f"vertices {_list(mesh.tets[first])}, volume {mesh.volumes[first]:.3g} m^3)"
             )
         _check_edges(name, mesh, mesh.edges)
-        shares = _shares(name, material.solid(mesh))
+        shares = _shares(name, material.solid, mesh)
         body = self._add_body(name, mesh, mesh.tets, mesh.volumes * density, "tet")
         return self._made_of(body, shares)
 
@@ -303,10 +304,10 @@ def _joined(parts: list[ConstraintGroup]) -> ConstraintGroup:
     return ConstraintGroup(first.name, first.constraint, **columns)
 
 
-def _shares(name: str, shares: Iterator[Share]) -> list[Share]:
+def _shares(name: str, shares: Callable[[Mesh], Iterator[Share]], mesh: Mesh) -> list[Share]:
     """What a material gives a body; its complaints name the body."""
     try:
-        return list(shares)
+        return list(shares(mesh))
     except InputError as problem:
         raise InputError(f"{name!r}: {problem}") from problem
 

@@ -2,10 +2,15 @@
 
 Y = M / h^2 + L with L = sum of stiffness A^T A: a number for each pair of particles, since A acts alike on x, y and z.
 b = M s / h^2 + pulls, the sum of stiffness A^T p. Inertia is left out here: it changes with h.
+
+Everything is reckoned in differences of positions, so that nothing is lost far from the origin. Rows of A for several
+corners sum to zero. A constraint on one corner is held in space: its pull is that on the particle where it is when
+constraints are projected, stiffness A^T (p - A x), which holds until its visit in that iteration.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +35,6 @@ class System:
     stiffness: np.ndarray  # float32
     rest: np.ndarray  # float32
     diagonal: np.ndarray  # (n,) float32, L_ii with the springs
-    anchors: np.ndarray  # (n,) float32, what ties a particle to points in space: the sum of row i of L
     folded: int | None  # the group of the springs
     projected: tuple[int, ...]  # groups with pulls, which are projected once an iteration
     pull_offsets: np.ndarray  # (n + 1,) int64
@@ -38,6 +42,22 @@ class System:
     first_pulls: dict[int, int]  # of each projected group
     pull_count: int
     matrix: csr_array  # L, float64
+    _radii: dict[float, float] = field(default_factory=dict)
+
+    @cached_property
+    def weighted_springs(self) -> bool:
+        """Whether any pair of particles with a spring has something else between them, too."""
+        return bool(self.weights[self._of_springs].any())
+
+    @cached_property
+    def one_stiffness(self) -> float | None:
+        """The stiffness of all springs, if it is the same."""
+        own = self.stiffness[self._of_springs]
+        return float(own[0]) if len(own) and (own == own[0]).all() else None
+
+    @property
+    def _of_springs(self) -> np.ndarray:
+        return np.arange(len(self.neighbors)) < np.repeat(self.offsets[:-1] + self.springs, np.diff(self.offsets))
 
     def rayleigh(self, inverse_masses: np.ndarray, step: float) -> float:
         """An estimate of the spectral radius of Jacobi's iteration, from the motion as a whole: D / (M / h^2 + D).
@@ -47,6 +67,13 @@ class System:
         free = inverse_masses > 0
         inertia, stiffness = (1 / inverse_masses[free].astype(float)).sum() / step**2, self.diagonal[free].sum()
         return float(stiffness / (inertia + stiffness)) if free.any() else 0.0
+
+    def estimated_radius(self, inverse_masses: np.ndarray, step: float) -> float:
+        """`spectral_radius`, made once for each step length, of which two digits count."""
+        length = float(f"{step:.1e}")
+        if length not in self._radii:
+            self._radii[length] = self.spectral_radius(inverse_masses, length)
+        return self._radii[length]
 
     def spectral_radius(self, inverse_masses: np.ndarray, step: float, rounds: int = 60) -> float:
         """The spectral radius of Jacobi's iteration matrix 1 - D^-1 Y, by power iteration."""
@@ -61,7 +88,10 @@ class System:
         vector = scale**-1 * (1 + np.random.default_rng(0).normal(0, 1, len(scale)))
         radius = 0.0
         for _ in range(rounds):
-            vector = vector / np.linalg.norm(vector)
+            size = np.linalg.norm(vector)
+            if size == 0:
+                return 0.0
+            vector = vector / size
             new = vector - scale * (matrix @ (scale * vector))
             vector, radius = new, float(np.linalg.norm(new))
         return min(radius, 0.99999)
@@ -120,14 +150,10 @@ def make_system(
     entries = [] if folded is None else _spring_entries(groups[folded], vertices[folded], stiffnesses[folded])
     columns = _merged(linear, entries, particle_count)
     projected = tuple(i for i, group in enumerate(groups) if i != folded and _needs_projection(group).any())
-    diagonal, row_sums = whole.diagonal(), np.asarray(whole.sum(axis=1)).ravel()
-    # What is left of a sum of large numbers that should be zero is rounding, not an anchor.
-    anchors = np.where(np.abs(row_sums) > 1e-6 * diagonal, row_sums, 0)
     pulls: dict[str, Any] = _pulls([(i, vertices[i]) for i in projected], particle_count)
     return System(
         **columns,
-        diagonal=diagonal.astype(np.float32),
-        anchors=anchors.astype(np.float32),
+        diagonal=whole.diagonal().astype(np.float32),
         folded=folded,
         projected=projected,
         **pulls,

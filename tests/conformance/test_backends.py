@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import vivace as vv
-from helpers import COLLIDERS, advance, noise, violations
+from helpers import COLLIDERS, advance, materials_of, noise, violations
 from vivace.backends import backends, load
-from vivace.solvers import find
+from vivace.solvers import find, solvers
 from vivace.state import State
 
 FAST = [name for name in backends() if name != "reference"]
@@ -18,15 +18,26 @@ each_backend = pytest.mark.parametrize("backend", backends())
 each_fast_backend = pytest.mark.parametrize("backend", FAST)
 GRAVITY = (0.3, -9.81, 0.1)
 SURFACES = [example for examples in COLLIDERS.values() for example in examples]
+SOLVERS = [(solver, kind) for solver in solvers() for kind in materials_of(solver)]
+each_solver = pytest.mark.parametrize(("solver", "kind"), SOLVERS, ids=[" ".join(method) for method in SOLVERS])
+# Of cloth and solid.
+MATERIALS = {
+    "ratios": (vv.Ratios(stretch=0.9, bend=0.3), vv.Ratios(stretch=0.7, bend=0.2, volume=0.8)),
+    "compliances": (vv.Compliances(stretch=1e-3, bend=0.1), vv.Compliances(stretch=1e-4, bend=1.0, volume=1e-6)),
+    "physical": (vv.Springs(500.0, bend=0.05), vv.Elastic(2e4, poisson=0.3)),
+}
 
 
-def busy_scene():
-    """Cloth and solid with every kind of constraint, ratios that differ, pins and every collider."""
+def busy_scene(kind="ratios"):
+    """Cloth that is curved and solid with every kind of constraint, materials that differ, pins and every collider."""
     scene = vv.Scene()
-    cloth = scene.add_cloth(vv.Mesh.grid(6, 5), material=vv.Ratios(stretch=0.9, bend=0.3))
-    solid = scene.add_solid(
-        vv.Mesh.box((2, 2, 2), (0.6, 0.6, 0.6)), material=vv.Ratios(stretch=0.7, bend=0.2, volume=0.8)
-    )
+    flat = vv.Mesh.grid(6, 5)
+    curved = vv.Mesh(flat.vertices + [[0, 0.4, 0]] * flat.vertices[:, :1] ** 2, flat.triangles)
+    cloth = scene.add_cloth(curved, material=MATERIALS[kind][0])
+    solid = scene.add_solid(vv.Mesh.box((2, 2, 2), (0.6, 0.6, 0.6)), material=MATERIALS[kind][1])
+    if kind == "physical":
+        cloth.attach([7, 8], [30.0, 60.0])
+        solid.attach([1], 200.0, [[1.0, 2.0, 3.0]])
     cloth.pin([0, 5])
     solid.pin(3)
     for collider in SURFACES:
@@ -44,9 +55,9 @@ def stirred_state(plan, seed=0):
     return state
 
 
-def after_sweeps(backend, solver, sweeps_of, threads=2):
+def after_sweeps(backend, solver, sweeps_of, kind="ratios", threads=2):
     """Positions, velocities and outcome after a step whose projections are `sweeps_of(sweeps)`."""
-    plan = find(solver).prepare(busy_scene().build(), 1, 0)
+    plan = find(solver).prepare(busy_scene(kind).build(), 1, 0)
     state = stirred_state(plan)
     sweeps = load(backend, plan, state, threads)
     schedule = sweeps.prepare([sweeps.predict, *sweeps_of(sweeps), sweeps.update_velocities])
@@ -54,17 +65,17 @@ def after_sweeps(backend, solver, sweeps_of, threads=2):
     return state.get("positions"), state.get("velocities"), outcome
 
 
-def assert_equal_to_reference(backend, solver, sweeps_of):
+def assert_equal_to_reference(backend, solver, sweeps_of, kind="ratios"):
     """Returns how far the sweeps moved particles beyond their flight."""
-    expected, expected_velocities, expected_outcome = after_sweeps("reference", solver, sweeps_of)
-    positions, velocities, outcome = after_sweeps(backend, solver, sweeps_of)
+    expected, expected_velocities, expected_outcome = after_sweeps("reference", solver, sweeps_of, kind)
+    positions, velocities, outcome = after_sweeps(backend, solver, sweeps_of, kind)
     np.testing.assert_allclose(positions, expected, rtol=1e-5, atol=1e-5)
     # A velocity is a difference of positions over 1/60 s.
     np.testing.assert_allclose(velocities, expected_velocities, rtol=1e-5, atol=60e-5)
     for name, residual in expected_outcome.residual.items():
         assert outcome.residual[name].rms == pytest.approx(residual.rms, rel=1e-4)
         assert outcome.residual[name].largest == pytest.approx(residual.largest, rel=1e-4)
-    flight, _, _ = after_sweeps("reference", solver, lambda sweeps: [])
+    flight, _, _ = after_sweeps("reference", solver, lambda sweeps: [], kind)
     return abs(expected - flight).max()
 
 
@@ -135,15 +146,85 @@ def test_collision_equals_reference(backend, surface):
     assert assert_equal_to_reference(backend, "gauss-seidel", lambda sweeps: [sweeps.collide(surface)]) > 1e-3
 
 
+def local(sweeps):
+    """Every nearest shape that visits do not find themselves."""
+    return [sweeps.system.project(group) for group in sweeps.plan.system.projected]
+
+
+def visited(sweeps, omega=1.0):
+    """Every particle once, color by color."""
+    return [*local(sweeps), *(sweeps.system.relax(color, omega) for color in range(sweeps.system.coloring.count))]
+
+
+SYSTEM_SWEEPS = {
+    "visits": lambda sweeps: visited(sweeps),
+    "over-relaxed visits": lambda sweeps: [*visited(sweeps, 1.4), *visited(sweeps, 1.4)],
+    "all at once, blended": lambda sweeps: [
+        sweeps.system.remember(),
+        *(2 * [*local(sweeps), sweeps.system.relax_apart(), sweeps.system.blend(1.2, 0.9)]),
+    ],
+    "sweeps prolonged": lambda sweeps: [
+        sweeps.system.remember(),
+        *(token for turn in (1, 2, 3) for token in (*visited(sweeps), sweeps.system.extrapolate(turn, 1 + turn / 9))),
+    ],
+    "solved": lambda sweeps: 2 * [*local(sweeps), *sweeps.system.solve()],
+    "visits between collisions": lambda sweeps: [
+        *visited(sweeps),
+        *(sweeps.collide(surface, carry_aims=True) for surface in range(len(SURFACES))),
+        *visited(sweeps),
+    ],
+}
+
+
+ALL_AT_ONCE = ("all at once, blended", "solved")
+
+
 @each_fast_backend
-@pytest.mark.parametrize("solver", ["gauss-seidel", "serial"])
-def test_whole_steps_equal_reference(backend, solver):
-    expected, other = (
-        advance(busy_scene(), 3, solver=solver, iterations=2, substeps=2, backend=name)
-        for name in ("reference", backend)
-    )
-    assert abs(expected.positions - expected.model.positions).max() > 0.01
-    np.testing.assert_allclose(other.positions, expected.positions, atol=1e-4)
+@pytest.mark.parametrize(
+    ("solver", "sweeps_of"),
+    [
+        *(pytest.param("vivace", sweeps_of, id=f"vivace, {name}") for name, sweeps_of in SYSTEM_SWEEPS.items()),
+        *(pytest.param("pd-jacobi", SYSTEM_SWEEPS[name], id=f"pd-jacobi, {name}") for name in ALL_AT_ONCE),
+        *(pytest.param("pd-direct", SYSTEM_SWEEPS[name], id=f"pd-direct, {name}") for name in ALL_AT_ONCE),
+    ],
+)
+def test_sweeps_of_projective_dynamics_equal_reference(backend, solver, sweeps_of):
+    """With particles in colors or all in one, springs folded into the visits or not."""
+
+    def from_the_aim(sweeps):
+        return [sweeps.system.aim, *sweeps_of(sweeps)]
+
+    assert assert_equal_to_reference(backend, solver, from_the_aim, "physical") > 1e-2
+
+
+@each_fast_backend
+@pytest.mark.parametrize("kind", ["ratios", "compliances"])
+def test_position_based_visits_equal_reference(backend, kind):
+    def sweeps_of(sweeps):
+        visits, groups = sweeps.visits, range(len(sweeps.plan.groups))
+        colors = [
+            [*(visits.visit(group, color) for group in groups), visits.settle(color, 1.2)]
+            for color in range(visits.coloring.count)
+        ]
+        return [visits.aim, *(2 * sum(colors, []))]
+
+    assert assert_equal_to_reference(backend, "vivace", sweeps_of, kind) > 1e-2
+
+
+@each_fast_backend
+@each_solver
+def test_whole_steps_equal_reference(backend, solver, kind):
+    """From a start off the middle of colliders, where they would push to any side."""
+    ends = []
+    for name in ("reference", backend):
+        simulation = vv.Simulation(busy_scene(kind), solver, iterations=2, substeps=2, threads=1, backend=name)
+        start = simulation.positions + np.random.default_rng(0).normal(size=simulation.positions.shape) * 0.02
+        simulation.positions = start
+        for _ in simulation.run(3):
+            pass
+        ends.append(simulation.positions)
+    assert abs(ends[0] - start).max() > 0.01
+    np.testing.assert_allclose(*ends, atol=1e-4)
 
 
 @each_backend
@@ -204,12 +285,12 @@ def test_batch_of_any_size_projects_each_constraint_once_and_nothing_else(backen
 
 
 @each_fast_backend
-@pytest.mark.parametrize("solver", ["gauss-seidel", "serial"])
+@each_solver
 @pytest.mark.parametrize("threads", [2, 3, 4, 7])
-def test_same_bits_for_any_number_of_threads(backend, solver, threads):
+def test_same_bits_for_any_number_of_threads(backend, solver, kind, threads):
     """Seven are more than can run at once here, which takes the way without a barrier."""
     alone, together = (
-        advance(busy_scene(), 20, solver=solver, iterations=3, substeps=2, backend=backend, threads=count)
+        advance(busy_scene(kind), 20, solver=solver, iterations=3, substeps=2, backend=backend, threads=count)
         for count in (1, threads)
     )
     assert np.isfinite(alone.positions).all() and abs(alone.positions - alone.model.positions).max() > 0.1

@@ -87,6 +87,7 @@ class CpuSystem:
         layout, folded = self.layout, self.system.folded
         assert layout is not None
         constraint = None if folded is None else self.sweeps.plan.groups[folded].group.constraint
+        alike = self.system.one_stiffness
         return (
             relax_kernel(constraint),
             first,
@@ -98,15 +99,17 @@ class CpuSystem:
             layout.bounds,
             layout.neighbors,
             layout.weights,
-            layout.stiffness,
+            layout.stiffness if alike is None else np.full(WIDTH, alike, np.float32),
             layout.rest,
             layout.pulls,
             self.pulls,
             layout.diagonal,
-            layout.anchors,
+            0,
             self.sweeps.motion,
             np.array([omega], np.float32),
             what,
+            self.system.weighted_springs,
+            alike is None,
         )
 
     def _remember(self) -> int:

@@ -45,6 +45,8 @@ class ReferenceSystem:
             a = constraint.coefficients(rest)
             projected = tuple(tuple(sum(c * corners[:, i].T for i, c in enumerate(row))) for row in a)
             wanted = constraint.nearest(projected, rest)
+            if arity == 1:  # held in space
+                wanted = tuple(tuple(np.array(p) - np.array(row)) for p, row in zip(wanted, projected))
             for corner in range(arity):
                 pulls = stiffness * sum(row[corner] * np.array(p) for row, p in zip(a, wanted))
                 block, lane = np.divmod(np.arange(len(planned.vertices)), 8)
@@ -112,7 +114,7 @@ class ReferenceSystem:
     def _forces(self, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
         """Pulls - L q at some particles."""
         system, x = self.system, self.sweeps.predicted[:, :3]
-        force = -system.anchors[chosen, None] * x[chosen]
+        force = np.zeros((len(chosen), 3), np.float32)
         lengths = np.diff(system.offsets)[chosen]
         entries = np.concatenate([np.arange(*system.offsets[i : i + 2]) for i in chosen] or [np.zeros(0, int)])
         here = np.repeat(np.arange(len(chosen)), lengths)

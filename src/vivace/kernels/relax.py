@@ -9,8 +9,8 @@ import numpy as np
 
 from .compile import floats_at, ints_at, kernel, source_digest
 from .integrate import STEP
-from .lanes import WIDTH, multiply_add, select, value_function
-from .nearest import ROWS, returned
+from .lanes import WIDTH, multiply_add, select, spread, value_function
+from .nearest import LESS, ROWS, returned
 from .project import rest_values
 from .rows import gather, gather_rows, load_block, load_pair, scatter_rows, store_pair, store_rows
 from .vec3 import scale, sub
@@ -60,8 +60,9 @@ def relax_kernel(constraint):
     """A visit to each particle of some blocks; `constraint` is that of the springs, or None.
 
     Addresses: positions to read, positions to write, aims s, particles, bounds, neighbors, weights, stiffness, rest,
-    pulled rows, pulls, diagonal, anchors, motion parameters, omega, RELAX or IMBALANCE (which writes what
-    `out_of_balance` says to the blocks' own rows instead).
+    pulled rows, pulls, diagonal, nothing, motion parameters, omega, RELAX or IMBALANCE (which writes what
+    `out_of_balance` says to the blocks' own rows instead), 1 where springs have weights beside them, else 0, and 1
+    where each has its own stiffness, 0 where one block of stiffnesses serves them all.
     """
     nearest = no_spring if constraint is None else value_function(constraint.nearest)
     digest = source_digest(nearest, relaxed)
@@ -73,18 +74,22 @@ def relax_kernel(constraint):
         particles, bounds, neighbors = ints_at(addresses[3]), ints_at(addresses[4]), ints_at(addresses[5])
         weights, stiffness, rest = floats_at(addresses[6]), floats_at(addresses[7]), floats_at(addresses[8])
         pulled, pulls = ints_at(addresses[9]), floats_at(addresses[10])
-        diagonal, anchors = floats_at(addresses[11]), floats_at(addresses[12])
+        diagonal = floats_at(addresses[11])
         step, omega = floats_at(addresses[13])[STEP], floats_at(addresses[14])[0]
+        weighted, stiffness_step = addresses[16], addresses[17]
         for block in range(first, last):
             here = gather_rows(positions, particles, block * WIDTH, 1)
-            x, y, z = scale(-load_block(anchors, block, 1), here)
+            x = y = z = spread(ZERO)
             for slot in range(bounds[8 * block], bounds[8 * block + 1]):
                 edge = sub(here, gather_rows(positions, neighbors, slot * WIDTH, 1))
                 wanted = nearest((edge,), load_block(rest, slot, 1))[0]
-                spring, weight = load_block(stiffness, slot, 1), load_block(weights, slot, 1)
-                x = x + spring * (wanted[0] - edge[0]) - weight * edge[0]
-                y = y + spring * (wanted[1] - edge[1]) - weight * edge[1]
-                z = z + spring * (wanted[2] - edge[2]) - weight * edge[2]
+                spring = load_block(stiffness, slot * stiffness_step, 1)
+                x = x + spring * (wanted[0] - edge[0])
+                y = y + spring * (wanted[1] - edge[1])
+                z = z + spring * (wanted[2] - edge[2])
+                if weighted:
+                    weight = load_block(weights, slot, 1)
+                    x, y, z = x - weight * edge[0], y - weight * edge[1], z - weight * edge[2]
             for slot in range(bounds[8 * block + 1], bounds[8 * block + 2]):
                 edge, weight = (
                     sub(gather_rows(positions, neighbors, slot * WIDTH, 1), here),
@@ -111,7 +116,12 @@ def pull_kernel(constraint):
     Addresses: positions, vertices, rest, stiffness, pulls. Items are blocks of eight constraints.
     """
     coefficients, nearest = value_function(constraint.coefficients), value_function(constraint.nearest)
-    arity, rests, rows_of = constraint.ARITY, rest_values(constraint), ROWS[constraint.ROWS]
+    arity, rests, rows_of, less = (
+        constraint.ARITY,
+        rest_values(constraint),
+        ROWS[constraint.ROWS],
+        LESS[constraint.ROWS],
+    )
     digest = source_digest(coefficients, nearest, rows_of)
 
     @kernel
@@ -122,7 +132,10 @@ def pull_kernel(constraint):
         for block in range(first, last):
             shape = load_block(rest, block, rests)
             a = coefficients(shape)
-            wanted = nearest(rows_of(a, gather(positions, vertices, block, arity)), shape)
+            projected = rows_of(a, gather(positions, vertices, block, arity))
+            wanted = nearest(projected, shape)
+            if arity == 1:  # held in space
+                wanted = less(wanted, projected)
             strength = load_block(stiffness, block, 1)
             for corner in range(arity):
                 x, y, z = scale(strength, returned(a, wanted, corner))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from .. import checks
@@ -10,7 +9,7 @@ from ..backends import Sweeps
 from ..errors import InputError
 from ..model import Model
 from ..plan import Plan
-from .projective import chebyshev_omegas, local_step, projective_dynamics, projective_plan, rounded
+from .projective import chebyshev_omegas, local_step, projective_dynamics, projective_plan
 
 
 @dataclass(frozen=True)
@@ -40,28 +39,20 @@ class PDChebyshev:
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         system = sweeps.system
-        radius = estimated_radius(sweeps.plan, float(sweeps.step)) if self.radius is None else self.radius
+        plan, radius = sweeps.plan, self.radius
+        if radius is None:
+            assert plan.system is not None
+            radius = plan.system.estimated_radius(plan.inverse_masses, float(sweeps.step))
         jacobi = [*local_step(sweeps), system.relax_apart()]
         omegas = chebyshev_omegas(radius, self.start)
         known: list[float] = []
 
         def iterate(k: int) -> list[Any]:
             while len(known) <= k:
-                known.append(rounded(next(omegas)))
-            return [*jacobi, system.blend(known[k], self.relaxation)]
+                known.append(round(next(omegas), 3))  # a backend keeps a sweep for each that it has seen
+            return [*([] if k else [system.remember()]), *jacobi, system.blend(known[k], self.relaxation)]
 
         return projective_dynamics(sweeps, iterate, iterations, substeps)
-
-
-def estimated_radius(plan: Plan, step: float) -> float:
-    """Spectral radius of a plan's system for one step length, of which two digits count."""
-    return _estimated_radius(plan, float(f"{step:.1e}"))
-
-
-@lru_cache(maxsize=64)
-def _estimated_radius(plan: Plan, step: float) -> float:
-    assert plan.system is not None
-    return plan.system.spectral_radius(plan.inverse_masses, step)
 
 
 SOLVERS = {"pd-chebyshev": PDChebyshev}

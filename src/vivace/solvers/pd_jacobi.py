@@ -28,8 +28,9 @@ class PDJacobi:
         return projective_plan(model, "pd-jacobi", None, fold=True)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
-        once = [*local_step(sweeps), sweeps.system.relax_apart(), sweeps.system.blend(1.0, self.relaxation)]
-        return projective_dynamics(sweeps, lambda k: once, iterations, substeps)
+        system = sweeps.system
+        once = [*local_step(sweeps), system.relax_apart(), system.blend(1.0, self.relaxation)]
+        return projective_dynamics(sweeps, lambda k: once if k else [system.remember(), *once], iterations, substeps)
 
 
 SOLVERS = {"pd-jacobi": PDJacobi}

@@ -76,5 +76,5 @@ def chebyshev_omegas(radius: float, start: int) -> Iterator[float]:
 
 
 def rounded(omega: float) -> float:
-    """To three digits: a backend keeps a sweep for every omega that it has seen, and step lengths may vary."""
-    return round(omega, 3)
+    """To two digits: a backend keeps a sweep for every omega that it has seen, and step lengths may vary."""
+    return round(omega, 2)
