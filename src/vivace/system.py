@@ -37,12 +37,17 @@ class System:
     diagonal: np.ndarray  # (n,) float32, L_ii with the springs
     folded: int | None  # the group of the springs
     projected: tuple[int, ...]  # groups with pulls, which are projected once an iteration
+    by_differences: bool  # pulls are stiffness A^T (p - A x), all that acts on a particle; there are no entries
     pull_offsets: np.ndarray  # (n + 1,) int64
     pull_rows: np.ndarray  # int32, rows of the pulls; row 0 is none
     first_pulls: dict[int, int]  # of each projected group
     pull_count: int
     matrix: csr_array  # L, float64
     _radii: dict[float, float] = field(default_factory=dict)
+
+    def pulls_by_difference(self, arity: int) -> bool:
+        """Whether a pull is stiffness A^T (p - A x); a constraint on one corner, held in space, always is."""
+        return self.by_differences or arity == 1
 
     @cached_property
     def weighted_springs(self) -> bool:
@@ -134,28 +139,31 @@ def is_projectable(group: ConstraintGroup) -> bool:
 
 
 def make_system(
-    groups: Sequence[ConstraintGroup], vertices: Sequence[np.ndarray], particle_count: int, fold: bool = True
+    groups: Sequence[ConstraintGroup], vertices: Sequence[np.ndarray], particle_count: int, for_visits: bool = True
 ) -> System:
-    """Assemble L; `vertices` are the groups' constraints as rows. `fold`: visits project springs themselves.
+    """Assemble L; `vertices` are the groups' constraints as rows.
 
-    Folded is the first group of two corners with one rest value; the rest of them and all others are projected once
-    an iteration.
+    For visits, the first group of springs is folded: visits project it themselves; all others are projected once an
+    iteration. For a direct solve, which needs what is out of balance to the last digit, all forces are pulls.
     """
-    folded = next((i for i, g in enumerate(groups) if fold and _is_spring(g)), None)
+    folded = next((i for i, g in enumerate(groups) if for_visits and _is_spring(g)), None)
     stiffnesses = [1 / group.compliance.astype(np.float64) for group in groups]  # type: ignore[union-attr]
     parts = {i: _stencils(groups[i], vertices[i], stiffnesses[i]) for i in range(len(groups))}
     shape = (particle_count, particle_count)
     whole = _summed(list(parts.values()), shape)
-    linear = _summed([part for i, part in parts.items() if i != folded], shape)
+    linear = _summed([part for i, part in parts.items() if i != folded and for_visits], shape)
     entries = [] if folded is None else _spring_entries(groups[folded], vertices[folded], stiffnesses[folded])
     columns = _merged(linear, entries, particle_count)
-    projected = tuple(i for i, group in enumerate(groups) if i != folded and _needs_projection(group).any())
+    projected = tuple(
+        i for i, group in enumerate(groups) if i != folded and (not for_visits or _needs_projection(group).any())
+    )
     pulls: dict[str, Any] = _pulls([(i, vertices[i]) for i in projected], particle_count)
     return System(
         **columns,
         diagonal=whole.diagonal().astype(np.float32),
         folded=folded,
         projected=projected,
+        by_differences=not for_visits,
         **pulls,
         matrix=whole,
     )

@@ -140,8 +140,9 @@ class CpuSweeps:
         return CpuVisits(self)
 
     @property
-    def _aims(self) -> np.ndarray:
-        return self.system.aims if self.plan.system is not None else self.visits.aims
+    def _carried(self) -> list[np.ndarray]:
+        """What goes along with a particle that a collider pushes."""
+        return [self.system.aims, *self.system.earlier] if self.plan.system is not None else [self.visits.aims]
 
     def _project(self, group: int, batch: int) -> int:
         planned, blocked = self.plan.groups[group], self.blocked_groups[group]
@@ -192,7 +193,8 @@ class CpuSweeps:
     def _collide(self, surface: int, carry_aims: bool = False) -> int:
         touched = self.plan.model.surfaces[surface]
         parameters = np.array(touched.collider.parameters(), np.float32)
-        kernel = collide_kernel(type(touched.collider).distance_normal, len(parameters), carry_aims)
+        carried = self._carried if carry_aims else []
+        kernel = collide_kernel(type(touched.collider).distance_normal, len(parameters), len(carried))
         return self.sweep(
             "collide",
             kernel,
@@ -202,7 +204,7 @@ class CpuSweeps:
             self.state.positions,
             parameters,
             np.array([touched.friction, touched.margin], np.float32),
-            self._aims if carry_aims else 0,
+            *carried,
         )
 
     def prepare(self, schedule: Iterable[int | None]) -> np.ndarray:

@@ -58,7 +58,7 @@ class CpuSystem:
         assert planned.compliance is not None
         return self.sweeps.sweep(
             planned.group.name,
-            pull_kernel(planned.group.constraint),
+            pull_kernel(planned.group.constraint, self.system.pulls_by_difference(arity)),
             0,
             len(order) // WIDTH,
             self.sweeps.predicted,

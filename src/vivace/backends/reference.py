@@ -68,8 +68,9 @@ class ReferenceSweeps:
         return ReferenceVisits(self)
 
     @property
-    def _aims(self) -> np.ndarray:
-        return self.system.aims if self.plan.system is not None else self.visits.aims
+    def _carried(self) -> list[np.ndarray]:
+        """What goes along with a particle that a collider pushes."""
+        return [self.system.aims, *self.system.earlier] if self.plan.system is not None else [self.visits.aims]
 
     def collide(self, surface: int, carry_aims: bool = False) -> Sweep:
         def push() -> None:
@@ -83,8 +84,8 @@ class ReferenceSweeps:
                 pushed_out(point, start, distance, normal, np.float32(touched.friction), np.float32(touched.margin)),
                 axis=1,
             )
-            if carry_aims:
-                self._aims[:] += self.predicted - before
+            for rows in self._carried if carry_aims else ():
+                rows += self.predicted - before
 
         return push
 

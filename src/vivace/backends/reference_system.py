@@ -45,7 +45,7 @@ class ReferenceSystem:
             a = constraint.coefficients(rest)
             projected = tuple(tuple(sum(c * corners[:, i].T for i, c in enumerate(row))) for row in a)
             wanted = constraint.nearest(projected, rest)
-            if arity == 1:  # held in space
+            if self.system.pulls_by_difference(arity):
                 wanted = tuple(tuple(np.array(p) - np.array(row)) for p, row in zip(wanted, projected))
             for corner in range(arity):
                 pulls = stiffness * sum(row[corner] * np.array(p) for row, p in zip(a, wanted))

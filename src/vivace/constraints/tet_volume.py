@@ -12,8 +12,8 @@ ROWS = 3
 REST_VALUES = 9  # the inverse of the rest frame, row by row
 UNIT = "1"
 ZERO, ONE, TWO = np.float32(0), np.float32(1), np.float32(2)
-SMALL, TINY = np.float32(0.05), np.float32(1e-3)
-TANGENT_STEPS, NEWTON_STEPS = 8, 6
+HALF, SMALL, TINY = np.float32(0.5), np.float32(0.05), np.float32(1e-3)
+TANGENT_STEPS, NEWTON_STEPS = 16, 6
 
 
 @value_function
@@ -23,7 +23,7 @@ def of_unit_product(s0, s1, s2):
     First by steps to the plane that touches the surface P = 1, which cannot go far astray, then by Newton's method on
     x - s = m grad P, P = 1, which ends exactly.
     """
-    x, y, z = maximum(s0, SMALL), maximum(s1, SMALL), maximum(s2, SMALL)
+    x, y, z = maximum(s0, HALF), maximum(s1, HALF), maximum(s2, HALF)
     m = ZERO * x
     for _ in range(TANGENT_STEPS):
         g0, g1, g2 = y * z, x * z, x * y

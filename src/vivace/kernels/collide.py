@@ -38,11 +38,10 @@ def carried(row, before, after):
 
 
 @cache
-def collide_kernel(distance_normal, parameter_count, carries_aims=False):
-    """Addresses: positions, positions at the start of the step, collider parameters, friction and margin, aims.
-
-    `carries_aims`: what a particle aims at goes along with it, so that inertia does not pull it back inside.
-    Items are blocks of eight rows.
+def collide_kernel(distance_normal, parameter_count, carried_count=0):
+    """Addresses: positions, positions at the start of the step, collider parameters, friction and margin, then
+    `carried_count` arrays of rows that go along with what is pushed: the aims, so that inertia does not pull a particle
+    back inside, and earlier positions, so that a push is not prolonged. Items are blocks of eight rows.
     """
     distance_normal = value_function(distance_normal)
     digest = source_digest(distance_normal, pushed_out)
@@ -58,8 +57,8 @@ def collide_kernel(distance_normal, parameter_count, carries_aims=False):
             start = load_rows(starts, block)
             pushed = pushed_out(point, start, distance, normal, surface[0], surface[1])
             store_rows(positions, block, pushed)
-            if carries_aims:
-                aims = floats_at(addresses[4])
-                store_rows(aims, block, carried(load_rows(aims, block), point, pushed))
+            for i in range(carried_count):
+                rows = floats_at(addresses[4 + i])
+                store_rows(rows, block, carried(load_rows(rows, block), point, pushed))
 
     return collide

@@ -110,8 +110,10 @@ def relax_kernel(constraint):
 
 
 @cache
-def pull_kernel(constraint):
+def pull_kernel(constraint, by_difference):
     """Local step: the nearest rest shape of each constraint, as the pull stiffness A^T p on each of its corners.
+
+    `by_difference`: stiffness A^T (p - A x) instead.
 
     Addresses: positions, vertices, rest, stiffness, pulls. Items are blocks of eight constraints.
     """
@@ -134,7 +136,7 @@ def pull_kernel(constraint):
             a = coefficients(shape)
             projected = rows_of(a, gather(positions, vertices, block, arity))
             wanted = nearest(projected, shape)
-            if arity == 1:  # held in space
+            if by_difference:
                 wanted = less(wanted, projected)
             strength = load_block(stiffness, block, 1)
             for corner in range(arity):

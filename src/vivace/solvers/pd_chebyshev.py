@@ -35,7 +35,7 @@ class PDChebyshev:
     KEEPS_MOMENTUM: ClassVar[bool] = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
-        return projective_plan(model, "pd-chebyshev", None, fold=True)
+        return projective_plan(model, "pd-chebyshev", None, for_visits=True)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         system = sweeps.system

@@ -21,7 +21,7 @@ class PDDirect:
     PROMISES_RESIDUAL: ClassVar[bool] = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
-        return projective_plan(model, "pd-direct", None, fold=False)
+        return projective_plan(model, "pd-direct", None, for_visits=False)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         once = [*local_step(sweeps), *sweeps.system.solve()]

@@ -25,7 +25,7 @@ class PDJacobi:
     KEEPS_MOMENTUM: ClassVar[bool] = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
-        return projective_plan(model, "pd-jacobi", None, fold=True)
+        return projective_plan(model, "pd-jacobi", None, for_visits=True)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         system = sweeps.system

@@ -20,14 +20,14 @@ def projective_plan(
     model: Model,
     solver: str,
     color: Callable[[Graph], Coloring] | None,
-    fold: bool,
+    for_visits: bool,
     order: np.ndarray | None = None,
 ) -> Plan:
     """A plan with its system; particles are colored by `color`, or all one color where None."""
     check_projectable(model.groups, solver)
     plan = particle_plan(model, color or in_one_color, order)
     vertices = [planned.vertices for planned in plan.groups]
-    return replace(plan, system=make_system(model.groups, vertices, model.particle_count, fold))
+    return replace(plan, system=make_system(model.groups, vertices, model.particle_count, for_visits))
 
 
 def particle_plan(model: Model, color: Callable[[Graph], Coloring], order: np.ndarray | None = None) -> Plan:

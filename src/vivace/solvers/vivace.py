@@ -34,7 +34,7 @@ class Vivace:
 
     Materials in physical units whose constraints all have a projection are solved as Projective Dynamics. Others
     (Ratios, or Compliances with bend or volume) go vertex by vertex as PBD or XPBD: what all constraints on a particle
-    ask of it moves that particle alone, `omega` times as far; there is no extrapolation.
+    ask of it moves that particle alone; there is no over-relaxation, which only made more momentum drift.
     Momentum drifts: with projections until the iterations have converged, with Ratios always (docs/theory.md).
 
     The printed form (q^(k-1) inside the sweep, omega 1.9) diverges. The defaults are the best of those that stayed
@@ -68,7 +68,7 @@ class Vivace:
 
     def _plan(self, model: Model, colored: Callable[[Graph], Coloring], order: np.ndarray | None = None) -> Plan:
         if all(is_projectable(group) and group.compliance is not None for group in model.groups):
-            return projective_plan(model, "vivace", colored, fold=True, order=order)
+            return projective_plan(model, "vivace", colored, for_visits=True, order=order)
         for group in model.groups:
             if group.compliance is not None and (group.compliance == 0).any():
                 raise InputError(f"solver 'vivace': group {group.name!r} has compliance 0, which is rigid; use 'xpbd'")
@@ -112,7 +112,7 @@ class Vivace:
     def _position_based(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         visits, groups = sweeps.visits, range(len(sweeps.plan.groups))
         colors = [
-            [*(visits.visit(group, c) for group in groups), visits.settle(c, self.omega)]
+            [*(visits.visit(group, c) for group in groups), visits.settle(c, min(self.omega, 1.0))]
             for c in range(visits.coloring.count)
         ]
         # Back and forth: always in the same order, momentum would drift one way.
