@@ -21,8 +21,8 @@ PINNED = {
     "cloth-on-tube": 0.8563,
     "flat-bunny": 0.4744,
     "tori": 0.1371,
-    "tablecloth": None,  # TO BE FILLED IN
-    "armadillo": None,  # TO BE FILLED IN
+    "tablecloth": 0.7270,
+    "armadillo": 0.2130,
 }
 
 
@@ -47,7 +47,6 @@ def test_scene_ends_as_its_check_demands(name):
         pass
     assert [text for text, holds in setup.check(simulation) if not holds] == []
     height = float(simulation.positions[:, 1].mean())
-    assert PINNED[name], f"{name} is not pinned yet; it ends at {height:.4f}"
     assert height == pytest.approx(PINNED[name], rel=0.01)
 
 
