@@ -269,7 +269,8 @@ def test_scenes_are_listed():
 
 def test_color_reports_and_plots(tmp_path):
     rows = json.loads(vivace("color", *SMALL, "--algorithm", "all", "--plot", "c.png", "--json", cwd=tmp_path).stdout)
-    assert len(rows) == 2 * len(algorithms()) and all(sum(row["sizes"]) == row["constraints"] for row in rows)
+    assert len(rows) == 3 * len(algorithms()) and all(sum(row["sizes"]) == row["nodes"] for row in rows)
+    assert {row["of"] for row in rows} == {"stretch", "bend", "particles"}
     assert all(row["colors"] >= row["at least"] for row in rows)
     assert (tmp_path / "c.png").read_bytes()[1:4] == b"PNG"
     assert "smallest-last" in vivace("color", *SMALL).stdout

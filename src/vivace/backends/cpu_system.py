@@ -104,7 +104,6 @@ class CpuSystem:
             layout.pulls,
             self.pulls,
             layout.diagonal,
-            0,
             self.sweeps.motion,
             np.array([omega], np.float32),
             what,

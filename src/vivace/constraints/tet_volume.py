@@ -13,7 +13,7 @@ REST_VALUES = 9  # the inverse of the rest frame, row by row
 UNIT = "1"
 ZERO, ONE, TWO = np.float32(0), np.float32(1), np.float32(2)
 HALF, SMALL, TINY = np.float32(0.5), np.float32(0.05), np.float32(1e-3)
-TANGENT_STEPS, NEWTON_STEPS = 16, 6
+TANGENT_STEPS, NEWTON_STEPS, LAST_STEPS = 8, 6, 4
 
 
 @value_function
@@ -21,7 +21,7 @@ def of_unit_product(s0, s1, s2):
     """The nearest three numbers x whose product P is 1 (Bouaziz et al. 2014, appendix).
 
     First by steps to the plane that touches the surface P = 1, which cannot go far astray, then by Newton's method on
-    x - s = m grad P, P = 1, which ends exactly.
+    x - s = m grad P, P = 1, which ends exactly for all but the wildest shapes.
     """
     x, y, z = maximum(s0, HALF), maximum(s1, HALF), maximum(s2, HALF)
     m = ZERO * x
@@ -45,6 +45,10 @@ def of_unit_product(s0, s1, s2):
         x, y, z = x + share * (step * v0 - u0), y + share * (step * v1 - u1), z + share * (step * v2 - u2)
         x, y, z = maximum(x, SMALL), maximum(y, SMALL), maximum(z, SMALL)
         m = m + select(good, step, ZERO)
+    for _ in range(LAST_STEPS):  # where all was collapsed or inside out, at least straight on to the surface
+        g0, g1, g2 = y * z, x * z, x * y
+        way = (ONE - x * y * z) / (g0 * g0 + g1 * g1 + g2 * g2)
+        x, y, z = x + way * g0, y + way * g1, z + way * g2
     return x, y, z
 
 

@@ -21,7 +21,7 @@ from ..errors import SimulationError
 from . import barrier
 from .compile import cached, call_kernel, compiled_parallel, source_digest
 
-ARGUMENTS = 18
+ARGUMENTS = 17
 SWEEP = np.dtype(
     [
         ("kernel", np.int64),

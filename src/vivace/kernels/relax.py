@@ -60,7 +60,7 @@ def relax_kernel(constraint):
     """A visit to each particle of some blocks; `constraint` is that of the springs, or None.
 
     Addresses: positions to read, positions to write, aims s, particles, bounds, neighbors, weights, stiffness, rest,
-    pulled rows, pulls, diagonal, nothing, motion parameters, omega, RELAX or IMBALANCE (which writes what
+    pulled rows, pulls, diagonal, motion parameters, omega, RELAX or IMBALANCE (which writes what
     `out_of_balance` says to the blocks' own rows instead), 1 where springs have weights beside them, else 0, and 1
     where each has its own stiffness, 0 where one block of stiffnesses serves them all.
     """
@@ -75,8 +75,8 @@ def relax_kernel(constraint):
         weights, stiffness, rest = floats_at(addresses[6]), floats_at(addresses[7]), floats_at(addresses[8])
         pulled, pulls = ints_at(addresses[9]), floats_at(addresses[10])
         diagonal = floats_at(addresses[11])
-        step, omega = floats_at(addresses[13])[STEP], floats_at(addresses[14])[0]
-        weighted, stiffness_step = addresses[16], addresses[17]
+        step, omega = floats_at(addresses[12])[STEP], floats_at(addresses[13])[0]
+        weighted, stiffness_step = addresses[15], addresses[16]
         for block in range(first, last):
             here = gather_rows(positions, particles, block * WIDTH, 1)
             x = y = z = spread(ZERO)
@@ -100,7 +100,7 @@ def relax_kernel(constraint):
                 pull = gather_rows(pulls, pulled, slot * WIDTH, 1)
                 x, y, z = x + pull[0], y + pull[1], z + pull[2]
             aim = gather_rows(aims, particles, block * WIDTH, 1)
-            if addresses[15] == IMBALANCE:
+            if addresses[14] == IMBALANCE:
                 row = out_of_balance(here, aim, (x, y, z), step * step)
             else:
                 row = relaxed(here, aim, (x, y, z), load_block(diagonal, block, 1), step * step, omega)

@@ -69,6 +69,8 @@ class Vivace:
     def _plan(self, model: Model, colored: Callable[[Graph], Coloring], order: np.ndarray | None = None) -> Plan:
         if all(is_projectable(group) and group.compliance is not None for group in model.groups):
             return projective_plan(model, "vivace", colored, for_visits=True, order=order)
+        if self.fresh:
+            raise InputError("solver 'vivace': fresh orders are for Projective Dynamics; use vivace.Elastic or Springs")
         for group in model.groups:
             if group.compliance is not None and (group.compliance == 0).any():
                 raise InputError(f"solver 'vivace': group {group.name!r} has compliance 0, which is rigid; use 'xpbd'")
@@ -77,8 +79,6 @@ class Vivace:
     def renew(self, sweeps: Sweeps, seed: int, frame: int) -> bool:
         """Before a frame: whether the order of visits has changed, so that the schedule must be made anew."""
         if self.fresh:
-            if sweeps.plan.system is None:
-                raise InputError("solver 'vivace': fresh orders are for Projective Dynamics; use vivace.Elastic")
             sweeps.system.color_by(color(sweeps.system.coloring.graph, self.coloring, seed + frame))
         return self.fresh
 
