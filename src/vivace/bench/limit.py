@@ -1,13 +1,13 @@
 """The same work in hand-written C++ and in ours, in one process: how much of the hardware's speed is left.
 
 W1: cloth of 100 x 100, stretch. W2: 91K particles, stretch and volume. W4: cloth of 100 x 100, stretch and bend.
-W3: Projective Dynamics vertex by vertex, the relaxing sweeps alone, on cloths of 100 x 100 and 300 x 300 springs.
+W3: cloths of 100 x 100 and 300 x 300, springs: the relaxing sweeps of Projective Dynamics, vertex by vertex, alone.
 Eight iterations each. The C++ (limit.cpp) does what our sweeps do, on the same batches; `whole step` adds what ours
 does besides: keeping the last good state, residuals, the check for NaN, the report.
 
-The C++ of W3 is made for this work: all springs have one stiffness, and particles are renumbered by color, where ours
-takes any stiffness for each spring and leaves particles in their rows, so that a new coloring moves no data. It reads
-neighbors in two ways: `gathers` by that instruction, AVX-512 if there is any; `rows` as ours does.
+The C++ of W3 is made for this work: one stiffness for all springs, particles renumbered by color. Ours takes a mass,
+a stiffness and a rest length for each, and leaves particles in their rows, so that a new coloring moves no data. The C++
+reads neighbors in two ways: `gathers` by that instruction, AVX-512 if there is any; `rows` as ours does.
 """
 
 import ctypes

@@ -23,12 +23,13 @@ def run_stills(
     progress: Callable[[str], None],
     camera: Camera,
     size: tuple[int, int] = (480, 360),
+    substeps: int = 1,
 ) -> list[dict[str, Any]]:
     """Simulate with each solver within the budget, and take pictures at some frames."""
     rows = []
     for name, solver in solvers.items():
         progress(name)
-        simulation = Simulation(make(), solver, dt=DT, damping=0.5)
+        simulation = Simulation(make(), solver, substeps=substeps, dt=DT, damping=0.5)
         renderer, pictures, iterations, failed = Renderer(simulation.model, camera, size), [], [], 0
         try:
             for report in simulation.run(max(frames), budget_ms):
