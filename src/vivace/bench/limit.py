@@ -6,8 +6,8 @@ Eight iterations each. The C++ (limit.cpp) does what our sweeps do, on the same 
 does besides: keeping the last good state, residuals, the check for NaN, the report.
 
 The C++ of W3 is made for this work: one stiffness for all springs, particles renumbered by color. Ours takes a mass,
-a stiffness and a rest length for each, and leaves particles in their rows, so that a new coloring moves no data. The C++
-reads neighbors in two ways: `gathers` by that instruction, AVX-512 if there is any; `rows` as ours does.
+a stiffness and a rest length for each, and leaves particles in their rows, so that a new coloring moves no data.
+The C++ reads neighbors in two ways: `gathers` by that instruction, AVX-512 if there is any; `rows` as ours does.
 """
 
 import ctypes

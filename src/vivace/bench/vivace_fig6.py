@@ -1,6 +1,6 @@
 """Figure 6 of paper 001: still frames of `tablecloth`, Vivace, Chebyshev and Jacobi at one budget.
 
-4 ms here is about thirty iterations; k h^2 / m = 100. Chebyshev as its defaults have it (start 10) and starting at once.
+4 ms here is about thirty iterations; k h^2 / m = 100. Chebyshev with its defaults (start 10) and starting at once.
 """
 
 from collections.abc import Callable
