@@ -20,7 +20,7 @@ from . import Settings, Statement
 NAME = "armadillo"
 SETTINGS = Settings(iterations=1, substeps=20, dt=1 / 30, frames=120, damping=0.5)
 PAPER = Settings(iterations=8, dt=1 / 30, frames=120, damping=0.5)
-CAMERA = Camera((0.9, 0.75, 2.3), (0.1, 0.4, 0.0))
+CAMERA = Camera((1.0, 0.55, 2.9), (0.15, 0.25, 0.0))
 DENSITY = 120.0
 PLUSH = Elastic(young=1e5, poisson=0.0)
 Distance = Callable[[np.ndarray], np.ndarray]
