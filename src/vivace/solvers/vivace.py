@@ -18,7 +18,7 @@ from ..system import is_projectable
 from .projective import chebyshev_omegas, local_step, particle_plan, projective_dynamics, projective_plan, rounded
 
 FIRST = 1.45  # largest extrapolation of the first sweep, which has only the prediction to go on from
-EARLY, LATER = 4, 1.1  # after so many sweeps omega is at most that: both together at full strength would not converge
+EARLY, LATER = 4, 1.2  # after so many sweeps omega is at most that: both together at full strength would not converge
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Vivace:
     """Each particle in turn goes to where the forces on it balance; those of one color go in parallel.
 
     omega: how far it goes of that way, between 0 and 2; more than 1 is ordinary SOR. With extrapolation this is the
-        most: a system of smaller spectral radius gets less, and sweeps after the fourth at most 1.1.
+        most: a system of smaller spectral radius gets less, and sweeps after the fourth at most 1.2.
     extrapolation: the largest factor by which a whole sweep is prolonged, from 1 (none) to below 2. It follows
         Chebyshev's schedule for the system's estimated spectral radius. The last sweep is never prolonged.
     coloring: a name or a function (graph, generator) -> colors.
