@@ -134,3 +134,18 @@ def fresh_python(code, *arguments, source=SOURCE, **environment):
     )
     assert run.returncode == 0, run.stderr
     return run.stdout.strip()
+
+
+PROJECTIVE = ("vivace", "pd-jacobi", "pd-chebyshev", "pd-direct")
+SOFT = {
+    "cloth": (vv.Mesh.grid(24, 24), "add_cloth", vv.Springs(300.0, bend=1e-3)),
+    "solid": (vv.Mesh.box((6, 4, 4), (1.5, 1.0, 1.0)), "add_solid", vv.Elastic(5e4, poisson=0.3)),
+}
+
+
+def soft_scene(body, gravity=(0.0, -9.81, 0.0)):
+    """A body held at two particles, and its mesh."""
+    mesh, add, material = SOFT[body]
+    scene = vv.Scene(gravity=gravity)
+    getattr(scene, add)(mesh, material=material).pin([0, 1])
+    return scene, mesh

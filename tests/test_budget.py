@@ -100,6 +100,26 @@ def test_substeps_cover_the_frame_whatever_the_first_guess(clock, guess):
         assert clock.now <= 101.0 + 0.02
 
 
+def test_no_substep_is_longer_than_allowed_even_if_the_deadline_is_missed(clock):
+    sweeps = FakeSweeps(clock, 0.02)
+    work, _ = budget.spend_on_substeps(sweeps, FakeSolver(), 0.5, 1, clock.now + 0.1, 0.02, longest=0.025)
+    assert sum(substeps * step for substeps, step, _ in work) == pytest.approx(0.5)
+    assert all(step <= 0.025 * (1 + 1e-6) for _, step, _ in work)
+    assert clock.now > 100.1  # twenty substeps take 0.4 s
+
+
+def test_substeps_become_at_most_twice_as_long_from_one_frame_to_the_next():
+    """A budget that shrinks a thousandfold at once; cloth explodes where its substeps grow tenfold."""
+    simulation = hanging_cloth(dt=1 / 30, threads=1)
+    shortest = min(length for _, length, _ in simulation.step(budget_ms=20.0, spend="substeps").work)
+    for _ in range(4):
+        report = simulation.step(budget_ms=0.02, spend="substeps")
+        lengths = [length for _, length, _ in report.work]
+        assert max(lengths) <= 2 * shortest * (1 + 1e-6)
+        shortest = min(lengths)
+    assert report.deadline_missed
+
+
 COTTON = {"ratios": vv.Ratios(stretch=1.0, bend=0.1), "physical": vv.Springs(300.0, bend=1e-3)}
 
 

@@ -238,6 +238,26 @@ def test_a_run_within_a_budget_reports_its_work(tmp_path):
     assert all(sum(count * length for count, length, _ in step["work"]) == pytest.approx(1 / 60) for step in steps)
 
 
+def test_a_budget_goes_into_what_the_scene_says_unless_told_otherwise(tmp_path):
+    for options, spent in (((), "substeps"), (("--spend", "iterations", "--substeps", 1), "iterations")):
+        vivace(
+            "run",
+            "tablecloth",
+            "--scale",
+            0.05,
+            "--frames",
+            3,
+            "--budget-ms",
+            20,
+            *options,
+            "--report",
+            "r.json",
+            cwd=tmp_path,
+        )
+        last = json.loads((tmp_path / "r.json").read_text())["steps"][-1]
+        assert last[spent] > 1 and last["iterations" if spent == "substeps" else "substeps"] == 1
+
+
 def test_huge_settings_are_refused():
     assert "threads is 5000" in error_of("run", *SMALL, "--threads", 5000)
     assert "too many" in error_of("run", *SMALL, "--iterations", 10**9)
