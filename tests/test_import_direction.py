@@ -16,7 +16,7 @@ LAYERS = (
     ("kernels",),
     ("graph", "mesh", "model"),
     ("constraints", "collision", "coloring"),
-    ("partition", "materials", "system"),
+    ("batches", "materials", "system"),
     ("layout", "factor"),
     ("scene", "plan"),
     ("state",),

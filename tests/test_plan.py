@@ -5,8 +5,8 @@ import pytest
 
 import vivace as vv
 from helpers import materials_of
+from vivace.batches import Partition
 from vivace.coloring import Coloring
-from vivace.partition import Partition
 from vivace.solvers import solvers
 from vivace.state import State, aligned
 

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from .batches import Partition
 from .coloring import Coloring
 from .model import ConstraintGroup, Model
-from .partition import Partition
 from .system import System
 
 

@@ -191,7 +191,7 @@ class Simulation:
     def _step(self, budget_ms: float | None, spend: str, work: Work | None) -> Report:
         start = time.perf_counter()
         gravity = checks.vector("control.gravity", self.control.gravity)
-        self._renew()
+        self._reorder()
         arrivals = self._send_pins()
         if budget_ms is None and work is None:
             work = ((self.substeps, self.dt / self.substeps, self.iterations),)
@@ -226,10 +226,10 @@ class Simulation:
             deadline_missed=budget_ms is not None and total > budget_ms,
         )
 
-    def _renew(self) -> None:
+    def _reorder(self) -> None:
         """Let the solver change its order of visits, if it has a way to."""
-        renew = getattr(self.solver, "renew", None)
-        if renew and renew(self._sweeps, self.seed, self.frame):
+        reorder = getattr(self.solver, "reorder", None)
+        if reorder and reorder(self._sweeps, self.seed, self.frame):
             self._schedule = self._prepared()
             self.colors = {"particles": self._sweeps.system.coloring.count}
 

@@ -6,10 +6,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..backends import Sweeps
+from ..batches import Partition
 from ..coloring import Algorithm, Coloring, color
 from ..graph import constraint_graph
 from ..model import Model
-from ..partition import Partition
 from ..plan import Divide, Plan
 
 

@@ -46,16 +46,15 @@ class Vivace:
     extrapolation: float = 1.55
     coloring: str | Algorithm = "brooks-vizing"
     fresh: bool = False
+    MATERIALS: ClassVar[tuple[str, ...]] = ("ratios", "physical")
+    KEEPS_MOMENTUM: ClassVar[bool] = False
+    PROMISES_RESIDUAL: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 < checks.number("omega", self.omega) < 2:
             raise InputError(f"omega is {self.omega}; over-relaxation converges only between 0 and 2")
         if not 1 <= checks.number("extrapolation", self.extrapolation) < 2:
             raise InputError(f"extrapolation is {self.extrapolation}; it must be at least 1 and below 2")
-
-    MATERIALS: ClassVar[tuple[str, ...]] = ("ratios", "physical")
-    KEEPS_MOMENTUM: ClassVar[bool] = False
-    PROMISES_RESIDUAL: ClassVar[bool] = False
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         return self._plan(model, lambda graph: color(graph, self.coloring, seed))
@@ -76,7 +75,7 @@ class Vivace:
                 raise InputError(f"solver 'vivace': group {group.name!r} has compliance 0, which is rigid; use 'xpbd'")
         return particle_plan(model, colored, order)
 
-    def renew(self, sweeps: Sweeps, seed: int, frame: int) -> bool:
+    def reorder(self, sweeps: Sweeps, seed: int, frame: int) -> bool:
         """Before a frame: whether the order of visits has changed, so that the schedule must be made anew."""
         if self.fresh:
             sweeps.system.color_by(color(sweeps.system.coloring.graph, self.coloring, seed + frame))
