@@ -12,14 +12,14 @@ from helpers import fresh_python
 ROOT = Path(vivace.__file__).parent
 # A module may import from its own layer and from those before it. "vivace" is the package itself, what users import.
 LAYERS = (
-    ("errors", "checks", "registry"),
+    ("errors", "checks", "registry", "caching", "progress"),
     ("kernels",),
     ("graph", "mesh", "model"),
     ("constraints", "collision", "coloring"),
     ("batches", "materials", "system"),
     ("layout", "factor"),
     ("scene", "plan"),
-    ("state",),
+    ("remainder", "state"),
     ("backends",),
     ("solvers",),
     ("budget",),

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from .collision.cylinder import Cylinder
     from .collision.plane import Plane
     from .collision.sphere import Sphere
-    from .coloring import Coloring, color
+    from .coloring import Coloring, PhantomPartition, color, partition
     from .errors import InputError, SimulationError
     from .graph import Graph
     from .io import Camera
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from .scenes import Settings
     from .simulation import Report, Simulation
     from .solvers.gauss_seidel import ColoredGaussSeidel
+    from .solvers.jacobi import AveragedJacobi, HybridJacobi
     from .solvers.pd_chebyshev import PDChebyshev
     from .solvers.pd_direct import PDDirect
     from .solvers.pd_jacobi import PDJacobi
+    from .solvers.phantoms import Phantoms
     from .solvers.serial import SerialGaussSeidel
     from .solvers.vivace import Vivace
     from .solvers.xpbd import XPBD
 
 __version__ = "0.1.0"
 __all__ = [
+    "AveragedJacobi",
     "Body",
     "Camera",
     "ColoredGaussSeidel",
@@ -34,11 +37,14 @@ __all__ = [
     "Cylinder",
     "Elastic",
     "Graph",
+    "HybridJacobi",
     "InputError",
     "Mesh",
     "PDChebyshev",
     "PDDirect",
     "PDJacobi",
+    "PhantomPartition",
+    "Phantoms",
     "Plane",
     "Ratios",
     "Report",
@@ -52,13 +58,14 @@ __all__ = [
     "Vivace",
     "XPBD",
     "color",
+    "partition",
 ]
 # Imported when first used: the command answers --help without waiting for Numba, and can still choose its threads.
 _HOMES = {
     "collision.cylinder": ("Cylinder",),
     "collision.plane": ("Plane",),
     "collision.sphere": ("Sphere",),
-    "coloring": ("Coloring", "color"),
+    "coloring": ("Coloring", "PhantomPartition", "color", "partition"),
     "errors": ("InputError", "SimulationError"),
     "graph": ("Graph",),
     "io": ("Camera",),
@@ -68,9 +75,11 @@ _HOMES = {
     "scenes": ("Settings",),
     "simulation": ("Report", "Simulation"),
     "solvers.gauss_seidel": ("ColoredGaussSeidel",),
+    "solvers.jacobi": ("AveragedJacobi", "HybridJacobi"),
     "solvers.pd_chebyshev": ("PDChebyshev",),
     "solvers.pd_direct": ("PDDirect",),
     "solvers.pd_jacobi": ("PDJacobi",),
+    "solvers.phantoms": ("Phantoms",),
     "solvers.serial": ("SerialGaussSeidel",),
     "solvers.vivace": ("Vivace",),
     "solvers.xpbd": ("XPBD",),

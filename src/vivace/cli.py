@@ -81,8 +81,16 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
 def run(
     scene: SceneName,
     solver: Annotated[
-        str, typer.Option(help="gauss-seidel, xpbd, vivace, serial, or pd-jacobi, pd-chebyshev, pd-direct.")
+        str,
+        typer.Option(
+            help="gauss-seidel, xpbd, vivace, phantoms, averaged-jacobi, hybrid-jacobi, serial, or pd-jacobi, "
+            "pd-chebyshev, pd-direct."
+        ),
     ] = "gauss-seidel",
+    colors: Annotated[
+        str | None,
+        typer.Option(help="Colors of each group, a number or half, for the solvers phantoms and hybrid-jacobi."),
+    ] = None,
     iterations: Annotated[int | None, typer.Option(help="Iterations a substep [default: the scene's].")] = None,
     substeps: Annotated[int | None, typer.Option(help="Substeps a frame [default: the scene's].")] = None,
     frames: Annotated[int | None, typer.Option(help="Frames to simulate [default: the scene's].")] = None,
@@ -106,7 +114,7 @@ def run(
     given: dict[str, Any] = {"iterations": iterations, "substeps": substeps, "frames": frames, "dt": dt}
     given |= {"damping": damping, "spend": spend}
     with preparing() as status:
-        from . import scenes
+        from . import scenes, solvers
         from .budget import check_budget
         from .io import check_writable, open_writers
         from .recording import record, summarize, write_report
@@ -114,6 +122,7 @@ def run(
 
         setup = scenes.find(scene)
         settings = setup.chosen(paper, **{name: value for name, value in given.items() if value is not None})
+        chosen = solvers.find(solver, **({} if colors is None else {"colors": _number_or_name(colors)}))
         if check and not callable(setup.check):
             raise InputError(f"{scene} defines no check(simulation)")
         if budget_ms is not None:
@@ -126,7 +135,7 @@ def run(
         made = setup.make(scale)
         status(f"coloring {setup.name}, {made.particle_count} particles")
         motion = settings.iterations, settings.substeps, settings.dt, settings.damping
-        simulation = Simulation(made, solver, *motion, threads, seed)
+        simulation = Simulation(made, chosen, *motion, threads, seed)
         writers = open_writers(output or [], simulation.model, settings.dt, setup.camera)
     title = f"{setup.name}, {simulation.model.particle_count} particles"
     with progress_bar(title, settings.frames, quiet=as_json) as advance:
@@ -174,6 +183,14 @@ def scenes(as_json: Json = False) -> None:
 def color(
     scene: SceneName,
     algorithm: Annotated[str, typer.Option(help="A coloring algorithm, or all.")] = "smallest-last",
+    phantoms: Annotated[
+        str | None,
+        typer.Option(metavar="COLORS", help="Reach so many colors, a number or half, by phantom particles."),
+    ] = None,
+    insertion: Annotated[str, typer.Option(help="How phantoms are inserted: split or paper.")] = "split",
+    cliques: Annotated[
+        str, typer.Option(help="What cliques phantoms go by: particles or bron-kerbosch.")
+    ] = "particles",
     seed: Seed = 0,
     scale: Scale = 1.0,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the sizes of the colors.")] = None,
@@ -192,6 +209,11 @@ def color(
         if plot:
             check_writable(plot)
         model = scene_list.find(scene).make(scale).build()
+        if phantoms is not None:
+            target = _number_or_name(phantoms)
+            made = coloring.partition(model.groups, target, insertion, cliques, model.particle_count)
+            _show_partition(made, plot, as_json)
+            return
         for name in names:  # compile first, so that the times are those of coloring
             coloring.color(Graph.from_edges(2, [(0, 1)]), name)
         rows, colorings = [], []
@@ -207,10 +229,23 @@ def color(
         from .io.plots import plot_color_sizes, save_plot
 
         save_plot(plot, lambda figure: plot_color_sizes(figure, colorings))
+    _show_rows(rows, plot, as_json)
+
+
+def _show_partition(made: Any, plot: Path | None, as_json: bool) -> None:
+    """Colors before and after phantoms were inserted."""
+    if plot:
+        from .io.plots import plot_before_after, save_plot
+
+        save_plot(plot, lambda figure: plot_before_after(figure, made))
+    _show_rows(made.report, plot, as_json)
+
+
+def _show_rows(rows: list[dict[str, Any]], plot: Path | None, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    print_rows([{**row, "sizes": shortened(row["sizes"])} for row in rows])
+    print_rows([{key: shortened(v) if isinstance(v, list) else v for key, v in row.items()} for row in rows])
     if plot:
         say(f"wrote {plot.resolve()}")
 
@@ -283,6 +318,10 @@ def doctor(as_json: Json = False) -> None:
     for finding in findings:
         table.add_row("ok" if finding.good else "--", *map(escape, (finding.what, finding.found, finding.advice)))
     out.print(table)
+
+
+def _number_or_name(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdigit() else text
 
 
 def _allow_threads(threads: int | None) -> None:

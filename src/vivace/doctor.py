@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import __version__
+from . import __version__, caching
 from .errors import InputError
 from .io.picture import check_gl
 from .kernels import region
@@ -47,6 +47,7 @@ def diagnose() -> list[Finding]:
         _layer(),
         _lanes(),
         _cache(),
+        _kept(),
         *(_extra(module, *use) for module, use in EXTRAS.items()),
         _gl(),
     ]
@@ -96,6 +97,13 @@ def _cache() -> Finding:
         writable,
         advice,
     )
+
+
+def _kept() -> Finding:
+    folder = caching.folder()
+    files = list(folder.rglob("*.npz")) if folder.is_dir() else []
+    megabytes = sum(file.stat().st_size for file in files) / 1e6
+    return Finding("kept results", f"{len(files)} files, {megabytes:.1f} MB in {folder} (VIVACE_CACHE moves it)")
 
 
 def _extra(module: str, use: str, extra: str) -> Finding:

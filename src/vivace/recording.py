@@ -64,6 +64,7 @@ def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[s
         "units": {group.name: getattr(group.constraint, "UNIT", "") for group in simulation.model.groups},
         "constraints": {group.name: len(group) for group in simulation.model.groups},
         "colors": simulation.colors,
+        **({"phantoms": simulation.plan.phantom_count} if simulation.plan.phantom_count else {}),
         "frames": len(reports),
         "dt": simulation.dt,
         "iterations": float(np.median([report.iterations for report in reports])) if reports else 0,

@@ -19,9 +19,9 @@ class State:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        rows = -(-plan.model.particle_count // WIDTH) * WIDTH
+        rows = -(-len(plan.order) // WIDTH) * WIDTH
         self.positions, self.velocities = aligned((rows, 4)), aligned((rows, 4))
-        self.positions[: plan.model.particle_count, 3] = plan.model.inverse_masses[plan.order]
+        self.positions[: len(plan.order), 3] = plan.inverse_masses
         self.set("positions", slice(None), plan.model.positions)
         self.set("velocities", slice(None), plan.model.velocities)
 
@@ -32,5 +32,11 @@ class State:
         return values
 
     def set(self, name: str, particles: slice | np.ndarray, values: np.ndarray) -> None:
-        """Write positions or velocities of some particles, given in the user's order."""
-        getattr(self, name)[self.plan.row_of[particles], :3] = values
+        """Write positions or velocities of some particles, given in the user's order; their phantoms follow."""
+        rows, table = self.plan.row_of[particles], getattr(self, name)
+        table[rows, :3] = values
+        if self.plan.copies is not None:
+            copies = self.plan.copies[particles]
+            for phantom in range(1, copies.max(initial=1)):
+                split = rows[copies > phantom]
+                table[split + phantom, :3] = table[split, :3]

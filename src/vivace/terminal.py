@@ -30,16 +30,21 @@ def preparing() -> Iterator[Callable[[str], None]]:
     """A spinner that tells what is going on; each kernel that is really compiled is named."""
     with err.status("starting") as status:
         from .kernels.compile import announce_compiling
+        from .progress import told_to
 
-        told: list[str] = []
+        named: list[str] = []
 
         def compiling(kernel: str) -> None:
             status.update(f"compiling {kernel} for this processor (once)")
-            if not told and not err.is_terminal:
+            if not named and not err.is_terminal:
                 complain("compiling kernels for this processor, once; this takes some seconds")
-            told.append(kernel)
+            named.append(kernel)
 
-        with announce_compiling(compiling):
+        def told(what: str, done: int, total: int) -> None:
+            filled = round(20 * done / max(total, 1))
+            status.update(f"{what} {'━' * filled}{'─' * (20 - filled)} {done} of {total}")
+
+        with announce_compiling(compiling), told_to(told):
             yield status.update
 
 
@@ -71,7 +76,8 @@ def print_summary(summary: dict[str, Any]) -> None:
     """What a run did, in a few lines."""
     colors = {name: f" in {_count(number, 'color')}" for name, number in summary["colors"].items()}
     groups = ", ".join(f"{count} {name}{colors.get(name, '')}" for name, count in summary["constraints"].items())
-    say(f"{summary['scene']}: {summary['particles']} particles{colors.get('particles', '')}; {groups}")
+    phantoms = f" and {_count(summary['phantoms'], 'phantom')}" if "phantoms" in summary else ""
+    say(f"{summary['scene']}: {summary['particles']} particles{phantoms}{colors.get('particles', '')}; {groups}")
     milliseconds = summary["milliseconds"]
     stages = ", ".join(f"{name} {ms:.2f}" for name, ms in milliseconds.items() if name != "total")
     filmed = any(Path(path).suffix in (".mp4", ".gif") for path in summary["written"])

@@ -69,6 +69,16 @@ class VisitSweeps(Protocol):
     def settle(self, color: int, omega: float) -> Any: ...  # move them
 
 
+class ApartSweeps(Protocol):
+    """Sweeps over constraints that share particles (a plan's remainder), and over copies of split particles."""
+
+    def project(self, group: int, relaxation: float = 1.0, splits_mass: bool = True) -> Any: ...  # only corrections
+
+    def average(self, relaxation: float = 1.0) -> Any: ...  # particles take the mean of their corrections
+
+    def merge(self) -> Any: ...  # copies meet at their mean
+
+
 class Sweeps(Protocol):
     """A plan's sweeps on a backend. A sweep is a token: what it is, only the backend knows."""
 
@@ -76,6 +86,9 @@ class Sweeps(Protocol):
     predict: Any
     update_velocities: Any
     step: Any  # [s] length of a substep
+
+    @property
+    def apart(self) -> ApartSweeps: ...
 
     @property
     def system(self) -> SystemSweeps: ...

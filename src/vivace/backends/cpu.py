@@ -18,6 +18,7 @@ from ..kernels.rows import in_blocks
 from ..plan import Plan, PlannedGroup
 from ..state import State, aligned
 from . import Outcome, Residual
+from .cpu_apart import CpuApart
 from .cpu_system import CpuSystem
 from .cpu_visits import CpuVisits
 
@@ -27,13 +28,15 @@ class BlockedGroup:
 
     A batch is filled up to whole blocks by repeating its last constraint: those lanes compute and store the same
     numbers once more. So every constraint goes through the same instructions in the same company for any number of
-    threads, and the bits cannot depend on it.
+    threads, and the bits cannot depend on it. The remainder, if there is one, comes last.
     """
 
     def __init__(self, planned: PlannedGroup):
-        bounds = list(zip(planned.partition.offsets[:-1], planned.partition.offsets[1:]))
+        ends = np.append(planned.partition.offsets, len(planned.vertices))
+        bounds = [(a, b) for a, b in zip(ends[:-1], ends[1:]) if a < b]
         filled = [np.append(np.arange(a, b), np.full(-(b - a) % WIDTH, b - 1)) for a, b in bounds]
         order = np.concatenate(filled)
+        self.order = order
         self.first_block = np.cumsum([0] + [len(batch) // WIDTH for batch in filled])
         self.vertices = np.ascontiguousarray(planned.vertices[order], np.int32)
         self.rest = in_blocks(planned.rest[order].astype(np.float32))
@@ -130,6 +133,10 @@ class CpuSweeps:
         self.project, self.project_in_order = cache(self._project), cache(self._project_in_order)
         self.project_compliant = cache(self._project_compliant)
         self.forget_multipliers, self.collide = cache(self._forget_multipliers), cache(self._collide)
+
+    @cached_property
+    def apart(self) -> CpuApart:
+        return CpuApart(self)
 
     @cached_property
     def system(self) -> CpuSystem:

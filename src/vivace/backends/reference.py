@@ -6,13 +6,15 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from ..kernels.apart import correction
 from ..kernels.collide import pushed_out
 from ..kernels.integrate import flight_velocity
-from ..kernels.project import compliant_projection, moved, projection
+from ..kernels.project import compliant_projection, projection
 from ..model import measure
 from ..plan import Plan
 from ..state import State
 from . import Outcome, Residual
+from .reference_apart import ReferenceApart
 from .reference_system import ReferenceSystem
 from .reference_visits import ReferenceVisits
 
@@ -58,6 +60,10 @@ class ReferenceSweeps:
 
     def forget_multipliers(self, group: int) -> Sweep:
         return partial(self.multipliers[group].fill, 0)
+
+    @cached_property
+    def apart(self) -> ReferenceApart:
+        return ReferenceApart(self)
 
     @cached_property
     def system(self) -> ReferenceSystem:
@@ -128,9 +134,26 @@ class ReferenceSweeps:
 
     def _project(self, group: int, members: np.ndarray, compliant: bool = False) -> None:
         """Constraints that share no particle, all at once."""
+        vertices = self.plan.groups[group].vertices[members]
+        for corner, move in enumerate(self.moves(group, members, compliant)):
+            self.predicted[vertices[:, corner], :3] += move
+
+    def moves(
+        self,
+        group: int,
+        members: np.ndarray,
+        compliant: bool,
+        shares: np.ndarray | float = 1.0,
+        relaxation: float = 1.0,
+    ) -> list[np.ndarray]:
+        """How far the projection of some constraints moves each of their corners, (members, 3).
+
+        `shares` (members, arity) multiply inverse masses; multipliers grow by `relaxation` times their change.
+        """
         planned = self.plan.groups[group]
-        vertices = planned.vertices[members]
-        corners = tuple(tuple(self.predicted[vertices[:, c]].T) for c in range(vertices.shape[1]))
+        points = self.predicted[planned.vertices[members]]
+        points[..., 3] *= shares
+        corners = tuple(tuple(points[:, c].T) for c in range(points.shape[1]))
         rest = planned.rest[members]
         value, gradients, factor = planned.group.constraint.value_gradient(
             corners, rest if rest.ndim == 1 else tuple(rest.T)
@@ -139,11 +162,12 @@ class ReferenceSweeps:
             assert planned.compliance is not None
             softness, multiplier = planned.compliance[members] / self.step**2, self.multipliers[group][members]
             change = compliant_projection(value, gradients, factor, corners, softness, multiplier)
-            self.multipliers[group][members] = multiplier + factor * change
+            self.multipliers[group][members] = multiplier + np.float32(relaxation) * factor * change
         else:
             change = projection(value, gradients, corners, planned.stiffness_ratio[members])
-        for c, (corner, gradient) in enumerate(zip(corners, gradients)):
-            self.predicted[vertices[:, c]] = np.stack(moved(corner, gradient, change), axis=1)
+        return [
+            np.stack(correction(corner, gradient, change)[:3], axis=1) for corner, gradient in zip(corners, gradients)
+        ]
 
     def _residual(self, group: int) -> Residual:
         planned = self.plan.groups[group]

@@ -2,6 +2,7 @@
 
 from .base import COLORED_ANEW, REPAIRED, Algorithm, Coloring, ColoringError
 from .by_name import algorithms, color
+from .phantoms import PhantomGroup, PhantomPartition, partition
 from .repair import renewed
 
 __all__ = [
@@ -10,7 +11,10 @@ __all__ = [
     "Algorithm",
     "Coloring",
     "ColoringError",
+    "PhantomGroup",
+    "PhantomPartition",
     "algorithms",
     "color",
+    "partition",
     "renewed",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..coloring import Coloring
+from ..coloring import Coloring, PhantomPartition
 from . import extra, partial_name
 
 
@@ -27,3 +27,14 @@ def plot_color_sizes(figure: Any, colorings: list[tuple[str, Coloring]]) -> None
     for axes, (group, colored) in zip(figure.subplots(rows, columns, squeeze=False).flat, colorings):
         axes.bar(range(colored.count), colored.sizes, color="#4477aa")
         axes.set(title=f"{group}, {colored.algorithm}: {colored.count} colors", xlabel="color", ylabel="constraints")
+
+
+def plot_before_after(figure: Any, made: PhantomPartition) -> None:
+    """How many constraints each color has, without phantoms and with them: figures 7 and 8 of paper 000."""
+    figure.set_size_inches(8, 3 * len(made.groups))
+    for row, group in zip(figure.subplots(len(made.groups), 2, sharey="row", squeeze=False), made.groups):
+        phantoms = f"{made.phantom_count} phantoms"
+        for axes, colored, title in zip(row, (group.plain, group.coloring), ("without phantoms", phantoms)):
+            axes.bar(range(colored.count), colored.sizes, color="#4477aa")
+            axes.set(title=f"{group.name}, {title}: {colored.count} colors", xlabel="color")
+        row[0].set_ylabel("constraints")

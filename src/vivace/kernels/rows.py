@@ -77,16 +77,38 @@ def gather(typing_context, rows, indices, block, arity):
     result = types.UniTuple(row_type, count)
 
     def generate(context, builder, signature, args):
-        rows, indices, block, _ = args
-        first = builder.mul(block, ir.Constant(INDEX, WIDTH * count))
-        corners = []
-        for corner in range(count):
-            place = builder.add(first, ir.Constant(INDEX, corner))
-            pointers = _listed_rows(builder, rows, indices, place, ir.Constant(INDEX, count))
-            corners.append(_load_rows(context, builder, list(pointers)))
-        return context.make_tuple(builder, result, corners)
+        return context.make_tuple(builder, result, list(_corners(context, builder, *args[:3], count)))
 
     return result(rows, indices, types.int64, arity), generate
+
+
+def _corners(context, builder, rows, indices, block, count):
+    """A row of lanes for each corner of eight constraints."""
+    first = builder.mul(block, ir.Constant(INDEX, WIDTH * count))
+    for corner in range(count):
+        place = builder.add(first, ir.Constant(INDEX, corner))
+        pointers = _listed_rows(builder, rows, indices, place, ir.Constant(INDEX, count))
+        yield _load_rows(context, builder, list(pointers))
+
+
+@intrinsic(prefer_literal=True)
+def gather_split(typing_context, rows, indices, shares, block, arity):
+    """The same, with each corner's inverse mass multiplied by its number in `shares` (see `in_blocks`)."""
+    if not isinstance(arity, types.IntegerLiteral):
+        return None
+    count = arity.literal_value
+    result = types.UniTuple(row_type, count)
+
+    def generate(context, builder, signature, args):
+        rows, indices, shares, block, _ = args
+        corners = []
+        for i, corner in enumerate(_corners(context, builder, rows, indices, block, count)):
+            share = builder.load(_lanes_pointer(builder, shares, block, count, i), align=4)
+            weight = builder.fmul(builder.extract_value(corner, 3), share)
+            corners.append(builder.insert_value(corner, weight, 3))
+        return context.make_tuple(builder, result, corners)
+
+    return result(rows, indices, shares, types.int64, arity), generate
 
 
 @intrinsic

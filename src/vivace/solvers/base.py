@@ -8,6 +8,7 @@ import numpy as np
 from ..backends import Sweeps
 from ..batches import Partition
 from ..coloring import Algorithm, Coloring, color
+from ..errors import InputError
 from ..graph import constraint_graph
 from ..model import Model
 from ..plan import Divide, Plan
@@ -37,6 +38,17 @@ def position_based_dynamics(
         yield sweeps.update_velocities
 
 
+def projections(sweeps: Sweeps) -> tuple[list[Any], list[Any]]:
+    """The batches of every group, projected as its material asks, and what a substep begins with."""
+    batches, begin = [], []
+    for group, planned in enumerate(sweeps.plan.groups):
+        project = sweeps.project if planned.compliance is None else sweeps.project_compliant
+        batches += [project(group, batch) for batch in range(planned.batch_count)]
+        if planned.compliance is not None:
+            begin.append(sweeps.forget_multipliers(group))
+    return batches, begin
+
+
 def in_one_batch(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
     """Constraints as they come, in one batch: for solvers that do not sweep over them in parallel."""
     return Partition(np.arange(len(vertices)), np.array([0, len(vertices)])), None
@@ -51,6 +63,19 @@ def by_color(coloring: str | Algorithm, seed: int) -> Divide:
         return Partition.from_coloring(colored, locality=vertices.min(axis=1)), colored
 
     return divide
+
+
+MASS, PAPER = "mass", "paper"  # how what pulls a particle apart is averaged
+
+
+def check_averaging(averaging: str, model: Model) -> None:
+    """An error if averaging would move particles by less than the multipliers of a compliant group say."""
+    for group in model.groups:
+        if group.compliance is not None and averaging == PAPER:
+            raise InputError(
+                f"averaging 'paper' takes no compliances, such as group {group.name!r} has: particles would move by "
+                f"less than the multipliers say; use averaging='mass', or vivace.Ratios"
+            )
 
 
 def corrected(stiffness_ratio: np.ndarray, iterations: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from ..backends import Sweeps
 from ..coloring import Algorithm
 from ..model import Model
 from ..plan import Plan, make_plan
-from .base import by_color, corrected, position_based_dynamics
+from .base import by_color, corrected, position_based_dynamics, projections
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,7 @@ class ColoredGaussSeidel:
         return make_plan(model, by_color(self.coloring, seed), ratio)
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
-        batches, begin = [], []
-        for group, planned in enumerate(sweeps.plan.groups):
-            project = sweeps.project if planned.compliance is None else sweeps.project_compliant
-            batches += [project(group, batch) for batch in range(planned.batch_count)]
-            if planned.compliance is not None:
-                begin.append(sweeps.forget_multipliers(group))
+        batches, begin = projections(sweeps)
         return position_based_dynamics(sweeps, batches, iterations, substeps, begin)
 
 
