@@ -233,7 +233,8 @@ def slid(solver, kind, degrees, friction, frames=60, substeps=4):
     mesh = vv.Mesh(block.vertices @ np.stack([down, out, [0, 0, 1]]), tets=block.tets)
     scene = vv.Scene()
     # Those that push a body about until they have converged get a softer one, so that 40 iterations do.
-    iterations, physical = (8, vv.Elastic(1e6)) if solver in KEEPING else (40, vv.Elastic(3e5))
+    physical = vv.Elastic(1e6 if solver in KEEPING else 3e5)
+    iterations = 8 if solver in KEEPING and solver in PROMISING else 40
     scene.add_solid(mesh, material=vv.Ratios(stretch=1.0, volume=1.0) if kind == "ratios" else physical)
     scene.add_collider(vv.Plane(normal=tuple(out)), friction=friction)
     simulation = advance(scene, frames, solver=solver, iterations=iterations, substeps=substeps, dt=1 / 60, damping=0.0)

@@ -33,6 +33,7 @@ class AveragedJacobi:
     averaging: str = MASS
     corrected_ratios: bool = False
     MATERIALS: ClassVar[tuple[str, ...]] = ("ratios", "physical")
+    PROMISES_RESIDUAL: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 < checks.number("relaxation", self.relaxation) < 2:
@@ -67,6 +68,7 @@ class HybridJacobi(AveragedJacobi):
 
     colors: int | str = "half"
     coloring: str | Algorithm = "smallest-last"
+    PROMISES_RESIDUAL: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
