@@ -93,6 +93,10 @@ def test_threads_do_not_change_the_result(tmp_path):
         (("run", "cloth-on-tub"), "did you mean 'cloth-on-tube'"),
         (("run", *SMALL, "--solver", "gaus-seidel"), "did you mean 'gauss-seidel'"),
         (("run", *SMALL, "--solver", "pd-direct"), "'pd-direct': group 'stretch' has stiffness ratios"),
+        (("run", *SMALL, "--colors", "3"), "solver 'gauss-seidel' has no option 'colors'"),
+        (("run", *SMALL, "--solver", "phantoms", "--colors", "2.5"), "colors is '2.5'; it must be a whole number"),
+        (("color", *SMALL, "--phantoms", "-3"), "colors is -3; it must be a whole number, at least 2"),
+        (("color", *SMALL, "--phantoms", "3", "--insertion", "spilt"), "did you mean 'split'"),
         (("run", *SMALL, "--iterations", "0"), "iterations is 0"),
         (("run", *SMALL, "--substeps", "-1"), "substeps is -1"),
         (("run", *SMALL, "--frames", "0"), "frames is 0"),
@@ -283,7 +287,18 @@ def test_a_run_that_is_ended_keeps_its_frames(tmp_path):
 
 def test_scenes_are_listed():
     names = [scene["name"] for scene in json.loads(vivace("scenes", "--json").stdout)]
-    assert names == ["armadillo", "cloth-on-tube", "flat-bunny", "tablecloth", "tori"]
+    assert names == [
+        "armadillo",
+        "cloth-on-tube",
+        "falling-cube",
+        "flat-bunny",
+        "omotondo",
+        "squishy-ball",
+        "stretched-cloth",
+        "tablecloth",
+        "tori",
+        "tori-400",
+    ]
     assert all(name in vivace("scenes").stdout for name in names)
 
 
@@ -294,6 +309,31 @@ def test_color_reports_and_plots(tmp_path):
     assert all(row["colors"] >= row["at least"] for row in rows)
     assert (tmp_path / "c.png").read_bytes()[1:4] == b"PNG"
     assert "smallest-last" in vivace("color", *SMALL).stdout
+
+
+def test_color_with_phantoms_tells_before_and_after_and_plots(tmp_path):
+    rows = json.loads(vivace("color", *SMALL, "--phantoms", "half", "--plot", "c.png", "--json", cwd=tmp_path).stdout)
+    assert [(row["of"], row["target"], row["colors before"]) for row in rows] == [("stretch", 4, 8), ("bend", 8, 16)]
+    assert all(1 < row["colors"] <= row["target"] and row["phantoms"] > 0 for row in rows)
+    assert all(sum(row["sizes"]) == sum(row["sizes before"]) == row["constraints"] for row in rows)
+    assert (tmp_path / "c.png").read_bytes()[1:4] == b"PNG"
+    table = vivace("color", *SMALL, "--phantoms", 3, "--insertion", "paper", "--cliques", "bron-kerbosch").stdout
+    assert "colors before" in table and "phantom constraints" in table
+
+
+@pytest.mark.parametrize(
+    ("solver", "colors", "reached"),
+    [
+        ("phantoms", "3", {"stretch": 3, "bend": 3}),
+        ("hybrid-jacobi", "2", {"stretch": 3, "bend": 3}),
+    ],
+)
+def test_run_takes_a_number_of_colors_and_writes_only_the_users_particles(solver, colors, reached, tmp_path):
+    arguments = ("run", *SMALL, "--solver", solver, "--colors", colors, "--frames", 2, "--out", "a.npz", "--json")
+    answer = json.loads(vivace(*arguments, cwd=tmp_path).stdout)
+    assert answer["colors"] == reached and answer["particles"] == 100
+    positions = np.load(tmp_path / "a.npz")["positions"]
+    assert positions.shape == (2, 100, 3) and np.isfinite(positions).all()
 
 
 def test_doctor_tells_about_threads_lanes_cache_and_extras():

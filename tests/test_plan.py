@@ -7,6 +7,7 @@ import vivace as vv
 from helpers import materials_of
 from vivace.batches import Partition
 from vivace.coloring import Coloring
+from vivace.remainder import find_remainder
 from vivace.solvers import solvers
 from vivace.state import State, aligned
 
@@ -31,11 +32,15 @@ def plan_of(solver, model):
 
 
 @each_solver
-def test_rows_are_the_particles_in_another_order(solver, kind):
+def test_rows_are_the_particles_in_another_order_and_their_phantoms_beside_them(solver, kind):
     model = model_of_two_bodies(kind)
     plan = plan_of(solver, model)
-    np.testing.assert_array_equal(np.sort(plan.order), np.arange(model.particle_count))
+    copies = np.ones(model.particle_count, int) if plan.copies is None else plan.copies
+    np.testing.assert_array_equal(np.bincount(plan.order), copies)
     np.testing.assert_array_equal(plan.order[plan.row_of], np.arange(model.particle_count))
+    assert np.count_nonzero(np.diff(plan.order)) == model.particle_count - 1
+    assert plan.phantom_count == copies.sum() - len(copies) and (plan.phantom_count > 0) == (solver == "phantoms")
+    assert (plan.order[plan.row_of[1:] - 1] != plan.order[plan.row_of[1:]]).all()  # the particle's own row is first
 
 
 @each_solver
@@ -87,7 +92,52 @@ def test_partition_has_a_batch_for_each_color_in_the_order_of_memory():
     graph = vv.Graph.from_edges(5, [[0, 1], [2, 3]])
     partition = Partition.from_coloring(Coloring(graph, np.array([0, 1, 0, 1, 0])), locality=np.array([9, 2, 5, 1, 7]))
     assert partition.order.tolist() == [2, 4, 0, 3, 1] and partition.offsets.tolist() == [0, 3, 5]
-    assert partition.batch_count == 2
+    assert partition.batch_count == 2 and partition.remainder == slice(5, 5)
+
+
+@pytest.mark.parametrize(("most", "offsets"), [(1, [0, 2]), (2, [0, 2, 4]), (3, [0, 2, 4, 5]), (9, [0, 2, 4, 5])])
+def test_colors_beyond_the_most_are_the_remainder(most, offsets):
+    coloring = Coloring(vv.Graph.from_edges(5, []), np.array([2, 1, 0, 1, 0]))
+    partition = Partition.from_coloring(coloring, np.array([1, 9, 8, 2, 7]), most)
+    assert partition.offsets.tolist() == offsets and partition.batch_count == len(offsets) - 1
+    assert partition.remainder == slice(offsets[-1], 5)
+    assert partition.order.tolist() == ([4, 2, 0, 3, 1] if most == 1 else [4, 2, 3, 1, 0])
+
+
+JACOBI = {"all": vv.AveragedJacobi(), "half": vv.HybridJacobi(), "some": vv.HybridJacobi(colors=1)}
+
+
+@pytest.mark.parametrize("solver", [*JACOBI.values(), vv.HybridJacobi(colors=99)], ids=[*JACOBI, "none"])
+def test_what_the_colors_leave_over_is_the_remainder_and_one_more_parallel_step(solver):
+    for planned in solver.prepare(model_of_two_bodies(), 4, 0).groups:
+        left, colored, batches = planned.partition.remainder, planned.coloring, 0
+        if colored:
+            half = colored.graph.largest_hub // 2
+            batches = min(half if solver.colors == "half" else solver.colors, colored.count)
+            assert (colored.colors[planned.partition.order[left]] >= batches).all()
+        any_left = left.start < left.stop == len(planned.group)
+        assert any_left == (colored is None or colored.count > batches)
+        assert planned.batch_count == batches and planned.parallel_steps == batches + any_left
+
+
+@pytest.mark.parametrize("solver", JACOBI.values(), ids=JACOBI)
+def test_corrections_of_a_row_lie_side_by_side_and_are_counted_over_all_groups(solver):
+    plan = solver.prepare(model_of_two_bodies(), 4, 0)
+    found = find_remainder(plan.groups)
+    corners = [planned.vertices[planned.partition.remainder].ravel() for planned in plan.groups]
+    counts = np.bincount(np.concatenate(corners), minlength=len(plan.order))
+    np.testing.assert_array_equal(found.rows, np.flatnonzero(counts))
+    np.testing.assert_array_equal(np.diff(found.begins), counts[found.rows])
+    places = np.concatenate([places.ravel() for places in found.places])
+    np.testing.assert_array_equal(np.sort(places), np.arange(found.begins[-1]))
+    np.testing.assert_array_equal(np.repeat(found.rows, np.diff(found.begins))[places], np.concatenate(corners))
+    for own, rows in zip(found.counts, corners, strict=True):
+        np.testing.assert_array_equal(own.ravel(), counts[rows])
+
+
+def test_plans_without_a_remainder_have_no_corrections():
+    found = find_remainder(plan_of("gauss-seidel", model_of_two_bodies()).groups)
+    assert found.begins.tolist() == [0] and not found.rows.size and not any(map(len, found.places))
 
 
 def test_state_gives_back_what_is_set_in_the_order_of_the_user():

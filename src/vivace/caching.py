@@ -18,12 +18,17 @@ def folder() -> Path:
     return Path(os.environ.get("VIVACE_CACHE") or user_cache_path("vivace"))
 
 
-def kept_arrays(kind: str, key: Iterable[Any], make: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What `make()` gives, or gave when it was last asked with the same `key` of arrays and plain values."""
+def kept_arrays(
+    kind: str, key: Iterable[Any], make: Callable[[], dict[str, np.ndarray]], wanted: set[str] | None = None
+) -> dict[str, np.ndarray]:
+    """What `make()` gives, or gave when it was last asked with the same `key` of arrays and plain values.
+
+    A file without the `wanted` arrays is made anew.
+    """
     path = folder() / kind / f"{_digest(key)}.npz"
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+            arrays = {name: file[name] for name in wanted or file}
         os.utime(path)
         return arrays
     except Exception:  # not there, or broken

@@ -187,10 +187,12 @@ def color(
         str | None,
         typer.Option(metavar="COLORS", help="Reach so many colors, a number or half, by phantom particles."),
     ] = None,
-    insertion: Annotated[str, typer.Option(help="How phantoms are inserted: split or paper.")] = "split",
+    insertion: Annotated[
+        str | None, typer.Option(help="How phantoms are inserted: split or paper [default: split].")
+    ] = None,
     cliques: Annotated[
-        str, typer.Option(help="What cliques phantoms go by: particles or bron-kerbosch.")
-    ] = "particles",
+        str | None, typer.Option(help="Cliques to break up: particles or bron-kerbosch [default: particles].")
+    ] = None,
     seed: Seed = 0,
     scale: Scale = 1.0,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the sizes of the colors.")] = None,
@@ -204,14 +206,18 @@ def color(
         from .graph import Graph, constraint_graph, vertex_graph
         from .io import check_writable
 
+        if phantoms is None and (insertion or cliques):
+            raise InputError("--insertion and --cliques are for --phantoms")
         known = sorted(coloring.algorithms())
         names = known if algorithm == "all" else [choice("coloring", algorithm, known)]
         if plot:
             check_writable(plot)
         model = scene_list.find(scene).make(scale).build()
         if phantoms is not None:
-            target = _number_or_name(phantoms)
-            made = coloring.partition(model.groups, target, insertion, cliques, model.particle_count)
+            options: dict[str, Any] = {"colors": _number_or_name(phantoms), "insertion": insertion or "split"}
+            options["cliques"] = cliques or "particles"
+            coloring.partition([[(0, 1), (0, 2), (0, 3)]], **{**options, "colors": 2})  # compile first, as below
+            made = coloring.partition(model.groups, **options, particle_count=model.particle_count)
             _show_partition(made, plot, as_json)
             return
         for name in names:  # compile first, so that the times are those of coloring
@@ -321,7 +327,10 @@ def doctor(as_json: Json = False) -> None:
 
 
 def _number_or_name(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdigit() else text
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def _allow_threads(threads: int | None) -> None:

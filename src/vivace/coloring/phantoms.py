@@ -119,7 +119,7 @@ def partition(
     """Color each group of constraints with at most `colors` colors, by splitting particles.
 
     groups: those of a model, or arrays (m, arity) of particles, in a list or by name.
-    colors: at least 2, or "half": half of each group's clique number, which paper 000 advises.
+    colors: at least 2, or "half": half of the largest clique in each group, which paper 000 advises.
     insertion: "split" makes as few phantoms as it can, in batches of nearly equal size; "paper" is its printed
         algorithm 2, where each constraint of a clique that is too large gets a phantom of its own, and the number of
         colors may still come out larger.
@@ -131,19 +131,25 @@ def partition(
     checks.choice("insertion", insertion, (SPLIT, PAPER))
     checks.choice("cliques", cliques, (PARTICLES, BRON_KERBOSCH))
     check_colors(colors, 2)
-    named = _named(groups)
-    count = 1 + max((int(v.max(initial=-1)) for v in named.values()), default=-1)
+    names, corners = _named(groups)
+    count = 1 + max((int(vertices.max(initial=-1)) for vertices in corners), default=-1)
     count = count if particle_count is None else checks.whole("particle_count", particle_count, count)
 
     def make() -> dict[str, np.ndarray]:
-        return _make(list(named.values()), count, colors, insertion, cliques)
+        return _make(corners, count, colors, insertion, cliques)
 
-    worth = keep and sum(map(len, named.values())) >= WORTH_KEEPING
-    found = kept_arrays("phantoms", (colors, insertion, cliques, count, *named.values()), make) if worth else make()
+    key = colors if isinstance(colors, str) else int(colors), insertion, cliques, count, *corners
+    worth = keep and sum(map(len, corners)) >= WORTH_KEEPING
+    wanted = {
+        "originals",
+        "targets",
+        *(f"{part}{i}" for part in ("slots", "plain", "colors") for i in range(len(names))),
+    }
+    found = kept_arrays("phantoms", key, make, wanted) if worth else make()
     originals = found["originals"]
     phantoms_before = np.searchsorted(originals, np.arange(count))
     made = []
-    for i, (name, vertices) in enumerate(named.items()):
+    for i, (name, vertices) in enumerate(zip(names, corners)):
         slots = found[f"slots{i}"]
         altered = np.where(slots > 0, count + phantoms_before[vertices] + slots - 1, vertices).astype(np.int32)
         graph = constraint_graph(altered, count + len(originals))
@@ -153,18 +159,20 @@ def partition(
     return PhantomPartition(count, originals, tuple(made), (time.perf_counter() - start) * 1e3)
 
 
-def _named(groups: Any) -> dict[str, np.ndarray]:
+def _named(groups: Any) -> tuple[list[str], list[np.ndarray]]:
+    """Names and corners of each group."""
     if isinstance(groups, Mapping):
         pairs = list(groups.items())
     elif isinstance(groups, Sequence) and not isinstance(groups, str):
-        pairs = [
-            (getattr(group, "name", f"group {i}"), getattr(group, "vertices", group)) for i, group in enumerate(groups)
-        ]
+        pairs = [(getattr(g, "name", f"group {i}"), getattr(g, "vertices", g)) for i, g in enumerate(groups)]
     else:
         raise InputError(f"groups: expected groups of constraints, got {type(groups).__name__}; try [groups]")
-    named: dict[str, np.ndarray] = {}
+    corners = []
     for name, vertices in pairs:
-        array = np.asarray(vertices)
+        try:
+            array = np.asarray(vertices)
+        except ValueError as problem:
+            raise InputError(f"{name}: rows of different lengths") from problem
         if array.ndim != 2:
             raise InputError(f"{name}: expected an array (constraints, particles of each), got shape {array.shape}")
         checked = checks.indices(name, array, 2**31 - 1, array.shape[1], "particle")
@@ -172,8 +180,8 @@ def _named(groups: Any) -> dict[str, np.ndarray]:
         twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         if twice.any():
             raise InputError(f"{name}: constraint {int(np.argmax(twice))} names a particle twice")
-        named[name] = checked
-    return named
+        corners.append(checked)
+    return [str(name) for name, _ in pairs], corners
 
 
 def _make(
@@ -186,9 +194,10 @@ def _make(
         graph = constraint_graph(vertices, count)
         plain = color(graph)
         exact = cliques == BRON_KERBOSCH
-        target = (
-            colors if isinstance(colors, int) else max((clique_number(graph) if exact else graph.largest_hub) // 2, 2)
-        )
+        if isinstance(colors, str):
+            target = max((clique_number(graph) if exact else graph.largest_hub) // 2, 2)
+        else:
+            target = int(colors)
         targets.append(target)
         found[f"plain{i}"] = plain.colors
         if insertion == PAPER:
@@ -224,20 +233,23 @@ def _evenly(
     graph: Graph, vertices: np.ndarray, plain: Coloring, target: int, exact: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Colors that ask for few copies, and how many copies of each particle they need."""
-    sizes = np.diff(graph.node_offsets)
+    sizes, alone = np.diff(graph.node_offsets), np.ones(graph.hub_count, np.int32)
     if plain.count <= target and plain.balance * UNEVEN >= 1:
-        return plain.colors, np.ones(len(sizes), np.int32)
-    target = min(target, plain.count)
-    planned = np.maximum(-(-sizes // target), 1).astype(np.int32)
+        return plain.colors, alone
+    most = min(target, plain.count)
+    planned = np.maximum(-(-sizes // most), 1).astype(np.int32)
     if exact:
-        _plan_for_cliques(*_largest_first(graph, target), vertices, planned, target)
+        _plan_for_cliques(*_largest_first(graph, most), vertices, planned, most)
     order, _ = smallest_last_order(graph.degrees, graph.hub_offsets, graph.hubs, graph.node_offsets, graph.nodes)
-    colors, used = np.full(len(vertices), -1, np.int32), np.zeros(target, np.int64)
-    for _ in range(SWEEPS):
-        for piece in pieces("inserting phantoms", order):
+    colors, used = np.full(len(vertices), -1, np.int32), np.zeros(most, np.int64)
+    for sweep in range(SWEEPS):
+        for piece in pieces(f"inserting phantoms, {sweep + 1} of {SWEEPS}", order):
             _color_evenly(piece, vertices, graph.node_offsets, graph.nodes, planned, colors, used)
     colors = np.unique(colors, return_inverse=True)[1].astype(np.int32)  # fewer constraints than colors leave gaps
-    return colors, _copies_needed(graph.node_offsets, graph.nodes, colors, target)
+    needed = _copies_needed(graph.node_offsets, graph.nodes, colors, most)
+    if plain.count <= target and needed.max() > 1:
+        return plain.colors, alone  # uneven, but without phantoms
+    return colors, needed
 
 
 def _largest_first(graph: Graph, target: int) -> tuple[np.ndarray, np.ndarray]:

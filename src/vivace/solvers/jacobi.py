@@ -77,7 +77,7 @@ class HybridJacobi(AveragedJacobi):
     def _divide(self, vertices: np.ndarray, particle_count: int, seed: int) -> tuple[Partition, Coloring | None]:
         graph = constraint_graph(vertices, particle_count)
         colored = color(graph, self.coloring, seed)
-        most = self.colors if isinstance(self.colors, int) else max(graph.largest_hub // 2, 1)
+        most = max(graph.largest_hub // 2, 1) if isinstance(self.colors, str) else int(self.colors)
         return Partition.from_coloring(colored, vertices.min(axis=1), most), colored
 
 
