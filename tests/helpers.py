@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 import vivace as vv
 from vivace import backends, solvers
@@ -24,6 +25,12 @@ def materials_of(solver):
 
 PHYSICAL = [name for name in solvers.solvers() if "physical" in materials_of(name)]
 
+
+def rotation(x, y, z):
+    """A rotation by a vector [rad], as a matrix."""
+    return Rotation.from_rotvec((x, y, z)).as_matrix()
+
+
 # At least one of each kind: test_colliders.py asks for it.
 COLLIDERS = {
     "Plane": [vv.Plane(), vv.Plane((0.1, -0.2, 0.3), (1.0, 2.0, -0.5))],
@@ -32,6 +39,25 @@ COLLIDERS = {
         vv.Cylinder(0.3),
         vv.Cylinder(0.4, (0.1, 0.0, 0.2), (1.0, 1.0, 0.5)),
         vv.Cylinder(0.4, axis=(0.0, 2.0, 0.0), length=0.5),
+    ],
+    "Box": [
+        vv.Box((0.8, 0.6, 0.7)),
+        vv.Box((0.6, 0.9, 0.7), (0.1, -0.1, 0.2)).rounded(0.1),
+    ],
+    "Capsule": [
+        vv.Capsule((-0.4, 0.0, 0.1), (0.5, 0.1, -0.2), 0.3),
+        vv.Capsule((0.1, 0.2, 0.3), (0.1, 0.2, 0.3), 0.4),
+    ],
+    "Torus": [vv.Torus(0.5, 0.2), vv.Torus(0.4, 0.25, (0.1, 0.0, 0.2), (1.0, 0.5, -2.0))],
+    "Union": [vv.Sphere(0.3, (-0.35, 0.0, 0.0)) | vv.Box((0.5, 0.5, 0.5), (0.35, 0.0, 0.0)).rounded(0.05)],
+    "Intersection": [
+        vv.Sphere(0.6) & vv.Plane((0.0, 0.2, 0.0)),
+        vv.Box((0.9, 0.9, 0.9)) & (vv.Sphere(0.6) & vv.Cylinder(0.5)),
+    ],
+    "Difference": [vv.Box((1.0, 0.8, 1.0)) - vv.Cylinder(0.2, axis=(0.0, 1.0, 0.0))],
+    "Moved": [
+        vv.Box((0.8, 0.6, 0.7)).moved((0.1, 0.0, -0.1), rotation(0.3, -0.4, 0.5)),
+        (vv.Plane() & vv.Sphere(0.7)).moved(rotation=rotation(1.0, 2.0, 3.0)),
     ],
 }
 
@@ -77,6 +103,11 @@ def elastic_energy(model, positions):
 def momentum(scene, simulation):
     """[kg m/s]"""
     return np.concatenate([body.masses for body in scene.bodies]) @ simulation.velocities.astype(float)
+
+
+def bits(values):
+    """Single precision numbers as they are stored: what is the same to the bit is equal."""
+    return np.ascontiguousarray(values, np.float32).view(np.uint32)
 
 
 def advance(scene, frames, threads=1, **settings):

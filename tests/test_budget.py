@@ -27,7 +27,12 @@ class FakeSweeps:
 
     def __init__(self, clock, cost):
         self.clock, self.cost, self.done, self.steps = clock, cost, [], []
-        self.plan = type("Plan", (), {"model": type("Model", (), {"surfaces": ()})})
+        self.plan = type("Plan", (), {"model": type("Model", (), {"surfaces": (), "touching": None})})
+
+    def advance_colliders(self):
+        return ()
+
+    stop_at_colliders = advance_colliders
 
     def set_step(self, step):
         self.steps.append(step)

@@ -82,7 +82,7 @@ def test_code_of_the_readme_runs(folder):
         (constraints, "sag.py", constraints.constraints, "sag"),
         (coloring, "least_used.py", coloring.algorithms, "least-used"),
         (solvers, "symmetric.py", solvers.solvers, "symmetric-gauss-seidel"),
-        (collision, "torus.py", collision.colliders, "Torus"),
+        (collision, "link.py", collision.colliders, "Link"),
         (io, "point_cache.py", io.writers, ".pc2"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.endswith(".py") else "",

@@ -19,7 +19,7 @@ LAYERS = (
     ("batches", "materials", "system"),
     ("layout", "factor"),
     ("scene", "plan"),
-    ("remainder", "state"),
+    ("remainder", "state", "contacts"),
     ("backends",),
     ("solvers",),
     ("budget",),
@@ -98,7 +98,7 @@ def test_imports_are_found_in_all_their_forms():
     """The test above is only as good as this."""
     assert set(imported_modules("vivace.backends.cpu")) >= {
         "vivace.kernels.region",
-        "vivace.kernels.collide",
+        "vivace.kernels.project",
         "vivace.plan",
         "vivace.backends",
     }

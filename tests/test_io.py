@@ -144,13 +144,28 @@ def test_every_collider_can_be_drawn():
     bare = picture.Renderer(scene.build(), size=(160, 90))
     empty = bare.picture(scene.build().positions).astype(int)
     bare.close()
-    for collider in (vv.Sphere(0.3, center=(0, -0.4, 0)), vv.Cylinder(0.2, center=(0, -0.4, 0))):
+    sphere, thin = vv.Sphere(0.3, center=(0, -0.4, 0)), vv.Box((1.0, 0.01, 1.0), (0, -0.4, 0))
+    for collider in (sphere, vv.Cylinder(0.2, center=(0, -0.4, 0)), thin, thin.moved(), sphere | thin, thin - sphere):
         scene = vv.Scene()
         scene.add_cloth(vv.Mesh.grid(4, 4))
         scene.add_collider(collider)
         renderer = picture.Renderer(scene.build(), size=(160, 90))
         assert np.abs(renderer.picture(scene.build().positions).astype(int) - empty).max() > 50, collider
         renderer.close()
+
+
+def test_a_collider_that_moves_is_drawn_where_it_is_at_that_time():
+    pytest.importorskip("pyvista")
+    pictures = []
+    for motion, time in ((lambda t: (t, 0.5 * t, 0), 0.6), (lambda t: (0.6, 0.3, 0), 0.0), (lambda t: (0, 0, 0), 0.0)):
+        scene = vv.Scene()
+        scene.add_cloth(vv.Mesh.grid(4, 4))
+        scene.add_collider(vv.Sphere(0.2, center=(0, -0.4, 0)), motion=motion)
+        renderer = picture.Renderer(scene.build(), size=(160, 90))
+        pictures.append(renderer.picture(scene.build().positions, time).astype(int))
+        renderer.close()
+    moved, there, still = pictures
+    assert np.abs(moved - there).mean() < 0.05 < 0.5 < np.abs(moved - still).mean()
 
 
 def test_every_writer_has_one_ending():

@@ -4,9 +4,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .collision.box import Box
+    from .collision.capsule import Capsule
     from .collision.cylinder import Cylinder
+    from .collision.mesh_collider import MeshCollider
     from .collision.plane import Plane
     from .collision.sphere import Sphere
+    from .collision.torus import Torus
     from .coloring import Coloring, PhantomPartition, color, partition
     from .errors import InputError, SimulationError
     from .graph import Graph
@@ -30,7 +34,9 @@ __version__ = "0.1.0"
 __all__ = [
     "AveragedJacobi",
     "Body",
+    "Box",
     "Camera",
+    "Capsule",
     "ColoredGaussSeidel",
     "Coloring",
     "Compliances",
@@ -40,6 +46,7 @@ __all__ = [
     "HybridJacobi",
     "InputError",
     "Mesh",
+    "MeshCollider",
     "PDChebyshev",
     "PDDirect",
     "PDJacobi",
@@ -55,6 +62,7 @@ __all__ = [
     "SimulationError",
     "Sphere",
     "Springs",
+    "Torus",
     "Vivace",
     "XPBD",
     "color",
@@ -62,9 +70,13 @@ __all__ = [
 ]
 # Imported when first used: the command answers --help without waiting for Numba, and can still choose its threads.
 _HOMES = {
+    "collision.box": ("Box",),
+    "collision.capsule": ("Capsule",),
     "collision.cylinder": ("Cylinder",),
+    "collision.mesh_collider": ("MeshCollider",),
     "collision.plane": ("Plane",),
     "collision.sphere": ("Sphere",),
+    "collision.torus": ("Torus",),
     "coloring": ("Coloring", "PhantomPartition", "color", "partition"),
     "errors": ("InputError", "SimulationError"),
     "graph": ("Graph",),

@@ -1,6 +1,7 @@
 """Checks at the public border: each names the bad argument and its first offender. Inside, data is trusted."""
 
 import difflib
+import importlib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -106,6 +107,14 @@ def choice(what: str, name: Any, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), names, 1, 0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InputError(f"unknown {what} {name!r}; {hint}known: {', '.join(names)}")
+
+
+def extra(module: str, name: str = "render") -> Any:
+    """Import an optional library, or say what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        raise InputError(f"{module} is not installed; it comes with: pip install 'vivace[{name}]'") from problem
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

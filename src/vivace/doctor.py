@@ -19,6 +19,8 @@ EXTRAS = {
     "PIL": ("GIF", "render"),
     "imageio": ("PNG", "render"),
     "matplotlib": ("plots", "render"),
+    "igl": ("mesh colliders", "mesh"),
+    "trimesh": ("mesh files", "mesh"),
 }
 
 

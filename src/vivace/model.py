@@ -1,6 +1,7 @@
 """What a scene becomes: particles, groups of constraints, colliders. Frozen; solvers read it."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -31,6 +32,16 @@ class Surface:
     collider: Any
     friction: float  # Coulomb's coefficient
     margin: float  # [m] particles are kept this far from it
+    motion: Callable[[float], Any] | None = None  # time [s] -> pose: a translation (3), or a rigid 3x4 or 4x4 matrix
+
+
+@dataclass(frozen=True)
+class Touching:
+    """How soft things keep apart."""
+
+    thickness: float  # [m]
+    friction: float  # Coulomb's coefficient
+    by_particles: bool = False  # particles against each other, instead of surfaces
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +56,8 @@ class Model:
     gravity: tuple[float, float, float]  # [m/s^2]
     triangles: np.ndarray  # (t, 3) int32, to look at
     bodies: tuple[tuple[str, slice], ...]  # names and particles
+    rest: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # (n, 3) float32 [m] without forces
+    touching: Touching | None = None  # None: soft things pass through each other
 
     @property
     def particle_count(self) -> int:

@@ -20,7 +20,11 @@ class Remainder:
 
 def find_remainder(groups: Sequence[PlannedGroup]) -> Remainder:
     """Of a plan's groups; a group without one has empty arrays."""
-    corners = [planned.vertices[planned.partition.remainder] for planned in groups]
+    return sorted_corners([planned.vertices[planned.partition.remainder] for planned in groups])
+
+
+def sorted_corners(corners: Sequence[np.ndarray]) -> Remainder:
+    """Of constraints given by their corners, (m, arity) for each group."""
     flat = np.concatenate([np.zeros(0, np.int32), *(vertices.ravel() for vertices in corners)])
     rows, back, counts = np.unique(flat, return_inverse=True, return_counts=True)
     places = np.empty(len(flat), np.int32)

@@ -1,6 +1,8 @@
 """Scenes: bodies made of meshes and materials, pins and colliders. `build()` turns one into a Model."""
 
 import itertools
+import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,11 +11,13 @@ from weakref import ref
 import numpy as np
 
 from . import checks
+from .collision.motion import pose_at, surface_name
+from .collision.shape import is_collider
 from .constraints import find
 from .errors import InputError
 from .materials import Material, Ratios, Share, mesh_edges
 from .mesh import Mesh
-from .model import Constraint, ConstraintGroup, Model, Surface, measure
+from .model import Constraint, ConstraintGroup, Model, Surface, Touching, measure
 
 if TYPE_CHECKING:
     from .simulation import Simulation
@@ -108,6 +112,7 @@ class Scene:
         self.gravity = checks.vector("gravity", gravity)
         self.bodies: list[Body] = []
         self.surfaces: list[Surface] = []
+        self.touching: Touching | None = None
         self.simulations: list[ref[Simulation]] = []
         self._groups: list[ConstraintGroup] = []
 
@@ -204,19 +209,42 @@ class Scene:
         )
         self._groups.append(group)
 
-    def add_collider(self, collider: Any, friction: float = 0.3, margin: float = 0.0) -> None:
-        """Something solid (Plane, Sphere, Cylinder); particles are kept `margin` [m] outside, with Coulomb friction."""
-        if (
-            isinstance(collider, type)
-            or not callable(getattr(collider, "distance_normal", None))
-            or not callable(getattr(collider, "parameters", None))
-        ):
+    def add_collider(
+        self,
+        collider: Any,
+        friction: float = 0.3,
+        margin: float = 0.0,
+        motion: Callable[[float], Any] | None = None,
+    ) -> None:
+        """Something solid; particles are kept `margin` [m] outside, with Coulomb friction, static and dynamic.
+
+        collider: Plane, Sphere, Box, Capsule, Cylinder, Torus, what | & - and .moved() make of them, or a MeshCollider.
+        motion: where it is at time t [s]; motion(t) gives a translation [m] or a rigid matrix, 3x4 or 4x4, from the
+            place where it was defined. It carries along what touches it.
+        """
+        if not is_collider(collider):
             raise InputError(
                 f"collider {collider!r}: expected Plane, Sphere, Cylinder, or parameters() and distance_normal()"
             )
-        self.surfaces.append(
-            Surface(collider, checks.number("friction", friction, 0), checks.number("margin", margin, 0))
-        )
+        friction, margin = checks.number("friction", friction, 0), checks.number("margin", margin, 0)
+        if margin > getattr(collider, "band", math.inf):
+            raise InputError(f"margin is {margin:g}, but {collider!r} knows distances up to {collider.band:g} only")
+        if motion is not None:
+            if not callable(motion):
+                raise InputError(f"motion is {motion!r}; it must be a function of the time")
+            pose_at(surface_name(len(self.surfaces), collider), motion, 0.0)
+        self.surfaces.append(Surface(collider, friction, margin, motion))
+
+    def self_collision(self, thickness: float, friction: float = 0.3, by: str = "surfaces") -> None:
+        """Let all bodies touch each other and themselves, and keep `thickness` [m] between their surfaces.
+
+        by: "surfaces" keeps points off triangles and edges off edges; "particles" only keeps particles off each other,
+            which is faster, and holds where particles are no farther apart than the thickness.
+        Within a body, what is nearer than that without forces may stay so.
+        """
+        thickness = checks.number("thickness", thickness, 0, open_below=True)
+        checks.choice("by", by, ("surfaces", "particles"))
+        self.touching = Touching(thickness, checks.number("friction", friction, 0), by == "particles")
 
     def build(self) -> Model:
         """The frozen model: constraints of one kind, of all bodies, become one group."""
@@ -228,6 +256,7 @@ class Scene:
             if len(group):
                 kinds.setdefault((group.name, id(group.constraint), group.compliance is None), []).append(group)
         groups = _named_apart([_joined(parts) for parts in kinds.values()])
+        self._warn_of_thickness()
         positions = np.concatenate([body.positions for body in self.bodies])
         triangles = np.concatenate([body.mesh.triangles + np.int32(body.first) for body in self.bodies])
         return Model(
@@ -239,7 +268,23 @@ class Scene:
             self.gravity,
             triangles,
             tuple((body.name, body.rows) for body in self.bodies),
+            np.concatenate([body.mesh.vertices for body in self.bodies]),
+            self.touching,
         )
+
+    def _warn_of_thickness(self) -> None:
+        if self.touching is None:
+            return
+        for body in self.bodies:
+            a, b = body.mesh.vertices[body.mesh.edges].swapaxes(0, 1)
+            edge = float(np.median(np.linalg.norm(a - b, axis=1)))
+            if self.touching.thickness > edge:
+                warnings.warn(
+                    f"self_collision: a thickness of {self.touching.thickness:g} m is more than most edges of "
+                    f"{body.name!r} have ({edge:.3g} m). Parts of it that are nearer than that without forces do not "
+                    f"push each other, so tight folds may pass through themselves; choose {edge / 2:.2g} m or less",
+                    stacklevel=3,
+                )
 
     def _new_name(self, name: str | None, kind: str) -> str:
         taken = {body.name for body in self.bodies}

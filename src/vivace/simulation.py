@@ -10,8 +10,9 @@ from weakref import ref
 import numpy as np
 
 from . import backends, checks, solvers
-from .backends import Residual
+from .backends import Residual, Touches
 from .budget import Work, check_budget, repeat, spend_on_iterations, spend_on_substeps
+from .collision.motion import check_way, pose_at, surface_name
 from .errors import InputError, SimulationError
 from .kernels.region import core_count
 from .plan import Plan
@@ -37,10 +38,12 @@ class Report:
     threads: int
     work: Work  # what was done, for step(work=...): substeps, their length [s], iterations in each
     deadline_missed: bool = False  # whether the step took longer than its budget
+    touches: Touches | None = None  # contacts between soft things in the last substep, if they may touch
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        return {**vars(self), "residual": {name: vars(residual) for name, residual in self.residual.items()}}
+        residual = {name: vars(residual) for name, residual in self.residual.items()}
+        return {**vars(self), "residual": residual, "touches": self.touches and vars(self.touches)}
 
 
 @dataclass
@@ -95,6 +98,7 @@ class Simulation:
         # Of the last step with a budget [s]: what its end took, what a substep took, and the shortest substep.
         self._finishing, self._substep_seconds, self._substep_length = 0.0, 0.0, 0.0
         self._travelling: np.ndarray = np.zeros(0, np.int64)
+        self._poses: dict[int, np.ndarray] = {}  # of the colliders that move, now
         scene.simulations.append(ref(self))
 
     def _load(self, plan: Plan) -> None:
@@ -103,7 +107,7 @@ class Simulation:
         self._views: dict[str, np.ndarray] = {}
         self._sweeps = backends.load(self._backend, plan, self.state, self.threads)
         self._sweeps.set_step(self.dt / self.substeps)
-        batches = plan.coloring.count if plan.coloring else sum(planned.batch_count for planned in plan.groups)
+        batches = plan.coloring.count if plan.coloring else sum(planned.parallel_steps for planned in plan.groups)
         if self.iterations * self.substeps * batches > MOST_SWEEPS:
             raise InputError(
                 f"{self.substeps} substeps of {self.iterations} iterations over {batches} batches are too many"
@@ -191,6 +195,7 @@ class Simulation:
     def _step(self, budget_ms: float | None, spend: str, work: Work | None) -> Report:
         start = time.perf_counter()
         gravity = checks.vector("control.gravity", self.control.gravity)
+        poses = self._send_colliders()
         self._reorder()
         arrivals = self._send_pins()
         if budget_ms is None and work is None:
@@ -212,6 +217,7 @@ class Simulation:
         if arrivals:
             self.state.set("positions", self._travelling, np.stack(list(arrivals.values())))
         self.control.pin_targets = {}
+        self._poses = poses
         self.frame += 1
         total = (time.perf_counter() - start) * 1e3
         return Report(
@@ -224,6 +230,7 @@ class Simulation:
             threads=outcome.threads,
             work=work,
             deadline_missed=budget_ms is not None and total > budget_ms,
+            touches=outcome.touches,
         )
 
     def _reorder(self) -> None:
@@ -278,6 +285,20 @@ class Simulation:
         for _ in range(checks.whole("frames", frames, 0)):
             yield self.step(budget_ms, spend)
 
+    def _send_colliders(self) -> dict[int, np.ndarray]:
+        """Those that move go from where they are to where their motion says; gives their poses at the frame's end."""
+        ways = {}
+        for number, surface in enumerate(self.model.surfaces):
+            if surface.motion is not None:
+                name = surface_name(number, surface.collider)
+                start = self._poses.get(number)
+                start = pose_at(name, surface.motion, self.time) if start is None else start
+                end = pose_at(name, surface.motion, (self.frame + 1) * self.dt)
+                check_way(name, start, end, self.time, self.dt)
+                ways[number] = start, end
+        self._sweeps.send_colliders(ways, self.dt)
+        return {number: end for number, (_, end) in ways.items()}
+
     def _send_pins(self) -> dict[int, np.ndarray]:
         """Pinned particles travel with the velocity that brings them to their target within the frame."""
         self.state.set("velocities", self._travelling, np.zeros((len(self._travelling), 3)))
@@ -326,6 +347,6 @@ class Simulation:
 
 def useful_threads(plan: Plan) -> int:
     """All cores, unless batches are so small that threads would rather wait for each other than work."""
-    batches = plan.coloring.count if plan.coloring else sum(planned.batch_count for planned in plan.groups)
+    batches = plan.coloring.count if plan.coloring else sum(planned.parallel_steps for planned in plan.groups)
     constraints = sum(len(planned.vertices) for planned in plan.groups)
     return max(min(core_count(), constraints // (SMALLEST_SHARE * max(batches, 1))), 1)

@@ -19,7 +19,7 @@ class State:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        rows = -(-len(plan.order) // WIDTH) * WIDTH
+        rows = (len(plan.order) // WIDTH + 1) * WIDTH  # at least one is spare
         self.positions, self.velocities = aligned((rows, 4)), aligned((rows, 4))
         self.positions[: len(plan.order), 3] = plan.inverse_masses
         self.set("positions", slice(None), plan.model.positions)

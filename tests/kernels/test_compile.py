@@ -40,6 +40,33 @@ def test_second_process_loads_from_the_disk_cache_and_sees_changed_sources(tmp_p
     assert hits().startswith("0 0 project_blocks")
 
 
+HITS_OF_A_UNION = """
+import vivace as vv
+from vivace.kernels.collide import collide_kernel
+shape = (vv.Sphere(1.0) | vv.Capsule((0, 0, 0), (0, 1, 0), 0.1)).moved((0, 1, 0))
+print(collide_kernel(shape.distance_normal, len(shape.parameters())).cache_hits)
+"""
+
+
+def test_a_joined_collider_is_found_on_disk_unless_one_of_its_parts_has_changed(tmp_path):
+    shutil.copytree(SOURCE / "vivace", tmp_path / "vivace", ignore=shutil.ignore_patterns("__pycache__"))
+    hits = lambda: fresh_python(HITS_OF_A_UNION, source=tmp_path, NUMBA_CACHE_DIR="")  # noqa: E731
+    assert hits() == "0"
+    append_comment(tmp_path / "vivace" / "collision" / "torus.py")
+    assert hits() == "1"
+    append_comment(tmp_path / "vivace" / "collision" / "capsule.py")
+    assert hits() == "0"
+
+
+def test_digest_follows_functions_in_closures_at_any_depth():
+    def around(inner):
+        return lambda x: inner(x)
+
+    inner = [around(around(constraint.value_gradient)) for constraint in (stretch, bend)]
+    assert source_digest(inner[0]) != source_digest(inner[1])
+    assert source_digest(inner[0]) == source_digest(around(around(stretch.value_gradient)))
+
+
 def test_digest_is_that_of_all_sources_involved():
     digests = {source_digest(constraint.value_gradient) for constraint in (stretch, bend, volume)}
     assert len(digests) == 3

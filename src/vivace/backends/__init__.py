@@ -6,11 +6,12 @@ as a whole (`run`) or in pieces (`begin`, `advance`, `finish`). None in a schedu
 looked at.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..checks import choice
+from ..collision.surface import Ways
 from ..coloring import Coloring
 from ..plan import Plan
 from ..registry import declared
@@ -26,6 +27,16 @@ class Residual:
 
 
 @dataclass(frozen=True)
+class Touches:
+    """Contacts between soft things in the last substep."""
+
+    contacts: int
+    colors: int
+    overflow: int  # contacts that found no color, and were averaged
+    times_grown: int  # how often there were more than ever before, and room had to be made
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a run through a schedule left behind."""
 
@@ -33,6 +44,7 @@ class Outcome:
     residual: dict[str, Residual]
     milliseconds: dict[str, float]
     threads: int
+    touches: Touches | None = None  # None where nothing may touch
 
 
 class SystemSweeps(Protocol):
@@ -79,6 +91,14 @@ class ApartSweeps(Protocol):
     def merge(self) -> Any: ...  # copies meet at their mean
 
 
+class ContactSweeps(Protocol):
+    """Contacts between soft things, on a plan whose model lets them touch."""
+
+    def detect(self) -> None: ...  # find them: work for the host, which a schedule may contain as it is
+
+    def project(self, carry_aims: bool = False) -> Sequence[Any]: ...  # push them apart, with friction
+
+
 class Sweeps(Protocol):
     """A plan's sweeps on a backend. A sweep is a token: what it is, only the backend knows."""
 
@@ -89,6 +109,9 @@ class Sweeps(Protocol):
 
     @property
     def apart(self) -> ApartSweeps: ...
+
+    @property
+    def contacts(self) -> ContactSweeps: ...
 
     @property
     def system(self) -> SystemSweeps: ...
@@ -105,6 +128,12 @@ class Sweeps(Protocol):
     def forget_multipliers(self, group: int) -> Any: ...
 
     def collide(self, surface: int, carry_aims: bool = False) -> Any: ...
+
+    def advance_colliders(self) -> Sequence[Any]: ...  # after the prediction: those that move go on by a substep
+
+    def stop_at_colliders(self) -> Sequence[Any]: ...  # take back what has gone through one since the substep began
+
+    def send_colliders(self, ways: Ways, duration: float) -> None: ...  # from pose to pose in the next frame [s]
 
     def prepare(self, schedule: Iterable[Any]) -> Any: ...
 

@@ -2,14 +2,14 @@
 
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 
 import numpy as np
 
+from ..collision.surface import Ways
 from ..errors import InputError
 from ..kernels import region
-from ..kernels.collide import collide_kernel
 from ..kernels.integrate import copy_kernel, motion_parameters, predict_kernel, update_kernel
 from ..kernels.lanes import WIDTH
 from ..kernels.measure import chunks, finite_kernel, residual_kernel
@@ -17,10 +17,15 @@ from ..kernels.project import forget_kernel, project_compliant_kernel, project_i
 from ..kernels.rows import in_blocks
 from ..plan import Plan, PlannedGroup
 from ..state import State, aligned
-from . import Outcome, Residual
+from . import Outcome, Residual, Touches
 from .cpu_apart import CpuApart
+from .cpu_colliders import CpuColliders
+from .cpu_contacts import CpuContacts
 from .cpu_system import CpuSystem
 from .cpu_visits import CpuVisits
+
+Token = int | Callable[[], None] | None  # a sweep's number, work for the host, or a look at the clock
+Piece = np.ndarray | Callable[[], None]
 
 
 class BlockedGroup:
@@ -89,7 +94,7 @@ class CpuSweeps:
     """Each sweep is a row of the table that the parallel region runs through; its number is its token."""
 
     def __init__(self, plan: Plan, state: State, threads: int):
-        self.plan, self.state, self._team = plan, state, Team(threads)
+        self.plan, self.state, self.team = plan, state, Team(threads)
         self.predicted = aligned(state.positions.shape)
         self.predicted[:] = state.positions
         self._kept = aligned(state.positions.shape), aligned(state.positions.shape)
@@ -132,7 +137,7 @@ class CpuSweeps:
         # However often a solver asks, one row of the table for each.
         self.project, self.project_in_order = cache(self._project), cache(self._project_in_order)
         self.project_compliant = cache(self._project_compliant)
-        self.forget_multipliers, self.collide = cache(self._forget_multipliers), cache(self._collide)
+        self.forget_multipliers = cache(self._forget_multipliers)
 
     @cached_property
     def apart(self) -> CpuApart:
@@ -146,8 +151,16 @@ class CpuSweeps:
     def visits(self) -> CpuVisits:
         return CpuVisits(self)
 
+    @cached_property
+    def contacts(self) -> CpuContacts:
+        return CpuContacts(self)
+
+    @cached_property
+    def colliders(self) -> CpuColliders:
+        return CpuColliders(self)
+
     @property
-    def _carried(self) -> list[np.ndarray]:
+    def carried(self) -> list[np.ndarray]:
         """What goes along with a particle that a collider pushes."""
         return [self.system.aims, *self.system.earlier] if self.plan.system is not None else [self.visits.aims]
 
@@ -197,75 +210,89 @@ class CpuSweeps:
             len(planned.vertices),
         )
 
-    def _collide(self, surface: int, carry_aims: bool = False) -> int:
-        touched = self.plan.model.surfaces[surface]
-        parameters = np.array(touched.collider.parameters(), np.float32)
-        carried = self._carried if carry_aims else []
-        kernel = collide_kernel(type(touched.collider).distance_normal, len(parameters), len(carried))
-        return self.sweep(
-            "collide",
-            kernel,
-            0,
-            len(self.predicted) // WIDTH,
-            self.predicted,
-            self.state.positions,
-            parameters,
-            np.array([touched.friction, touched.margin], np.float32),
-            *carried,
-        )
+    def collide(self, surface: int, carry_aims: bool = False) -> int:
+        return self.colliders.collide(surface, carry_aims)
 
-    def prepare(self, schedule: Iterable[int | None]) -> np.ndarray:
+    def advance_colliders(self) -> tuple[int, ...]:
+        return self.colliders.advance()
+
+    def stop_at_colliders(self) -> tuple[int, ...]:
+        return self.colliders.stop()
+
+    def send_colliders(self, ways: Ways, duration: float) -> None:
+        self.colliders.surfaces.send(ways, duration)
+
+    def prepare(self, schedule: Iterable[Token]) -> list[Piece]:
         """The schedule with what every run begins and ends with: keep the state, measure what became of it."""
-        return self._known([*self._keep, *schedule, *self._measure])
+        return list(self._pieces([*self._keep, *schedule, *self._measure]))
 
-    def run(self, prepared: np.ndarray, step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
+    def run(self, prepared: list[Piece], step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
         self._start(step, damping, gravity)
-        self._sweep_through(prepared)
+        self._do(prepared)
         return self._outcome()
 
     def begin(self, step: float, damping: float, gravity: tuple[float, float, float]) -> None:
         """Start a run that goes in pieces."""
         self._start(step, damping, gravity)
-        self._sweep_through(self._known(self._keep))
+        self.advance(self._keep)
 
     def set_step(self, step: float) -> None:
         self.step = step
         self.motion[:] = motion_parameters(step, *self._forces)
+        self.colliders.surfaces.set_step(step)
         if self.plan.system is not None:
             self.system.set_step(step)
 
-    def advance(self, tokens: Iterable[int | None]) -> None:
-        self._sweep_through(self._known(tokens))
+    def advance(self, tokens: Iterable[Token]) -> None:
+        self._do(self._pieces(tokens))
 
     def finish(self) -> Outcome:
-        self._sweep_through(self._known(self._measure))
+        self.advance(self._measure)
         return self._outcome()
 
-    def _known(self, tokens: Iterable[int | None]) -> np.ndarray:
-        if len(self._table) < len(self._rows):
-            self._table = np.array(self._rows, region.SWEEP)
-        known = [token for token in tokens if token is not None]
-        for token in known:
-            if not isinstance(token, int) or not 0 <= token < len(self._rows):
+    def _pieces(self, tokens: Iterable[Token]) -> Iterator[Piece]:
+        """Sweeps that the region runs through at once, and work for the host in between."""
+        known: list[int] = []
+        for token in tokens:
+            if callable(token):
+                yield np.array(known, np.int64)
+                yield token
+                known = []
+            elif isinstance(token, int) and 0 <= token < len(self._rows):
+                known.append(token)
+            elif token is not None:
                 raise InputError(f"the solver's schedule has {token!r}, which is not a sweep")
-        return np.array(known, np.int64)
+        yield np.array(known, np.int64)
+
+    def _do(self, pieces: Iterable[Piece]) -> None:
+        for piece in pieces:
+            if callable(piece):
+                piece()
+            else:
+                self._sweep_through(piece)
 
     def _start(self, step: float, damping: float, gravity: tuple[float, float, float]) -> None:
         self._forces = damping, gravity
         self.set_step(step)
         self._ticks = np.zeros(len(self._stages), np.int64)
-        self._seconds, self._threads = 0.0, 1
+        self._seconds, self._threads, self._waits, self._barriers = 0.0, 1, 0, 0
+        if self.plan.model.touching is not None:
+            self.contacts.milliseconds = 0.0
 
     def _sweep_through(self, schedule: np.ndarray) -> None:
+        if len(self._table) < len(self._rows):
+            self._table = np.array(self._rows, region.SWEEP)
         start = time.perf_counter()
-        threads = self._team.size()
+        threads = self.team.size()
         ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads)
-        self._team.tell(threads, long_waits, len(schedule))
+        self._waits += long_waits
+        self._barriers += len(schedule)
         self._ticks += ticks
         self._threads = max(self._threads, min(threads, region.most_threads()))
         self._seconds += time.perf_counter() - start
 
     def _outcome(self) -> Outcome:
+        self.team.tell(self._threads, self._waits, self._barriers)
         # Elsewhere the unit of the clock is not known, but its sum is.
         unit = 1e-6 if platform.system() != "Windows" else self._seconds * 1e3 / max(self._ticks.sum(), 1)
         residual = {
@@ -275,11 +302,15 @@ class CpuSweeps:
             for planned, results in zip(self.plan.groups, self._results)
         }
         milliseconds = {stage: float(t * unit) for stage, t in zip(self._stages, self._ticks)}
-        return Outcome(not self._flaws.any(), residual, milliseconds, self._threads)
+        if self.plan.model.touching is None:
+            return Outcome(not self._flaws.any(), residual, milliseconds, self._threads)
+        milliseconds["detect"], found = self.contacts.milliseconds, self.contacts
+        counts = Touches(found.count, found.colors, found.overflow, found.detector.times_grown)
+        return Outcome(not self._flaws.any(), residual, milliseconds, self._threads, counts)
 
     def run_bare(self, schedule: np.ndarray) -> None:
         """Only the sweeps of a schedule, with the motion of the last run: what benchmarks compare."""
-        region.run(self._table, schedule, len(self._stages), self._team.most)
+        region.run(self._table, schedule, len(self._stages), self.team.most)
 
     def take_back(self) -> None:
         """Return to the state before the last run."""

@@ -6,8 +6,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from ..collision.surface import Ways
 from ..kernels.apart import correction
-from ..kernels.collide import pushed_out
 from ..kernels.integrate import flight_velocity
 from ..kernels.project import compliant_projection, projection
 from ..model import measure
@@ -15,6 +15,8 @@ from ..plan import Plan
 from ..state import State
 from . import Outcome, Residual
 from .reference_apart import ReferenceApart
+from .reference_colliders import ReferenceColliders
+from .reference_contacts import ReferenceContacts
 from .reference_system import ReferenceSystem
 from .reference_visits import ReferenceVisits
 
@@ -66,6 +68,10 @@ class ReferenceSweeps:
         return ReferenceApart(self)
 
     @cached_property
+    def contacts(self) -> ReferenceContacts:
+        return ReferenceContacts(self)
+
+    @cached_property
     def system(self) -> ReferenceSystem:
         return ReferenceSystem(self)
 
@@ -73,27 +79,26 @@ class ReferenceSweeps:
     def visits(self) -> ReferenceVisits:
         return ReferenceVisits(self)
 
+    @cached_property
+    def colliders(self) -> ReferenceColliders:
+        return ReferenceColliders(self)
+
     @property
-    def _carried(self) -> list[np.ndarray]:
+    def carried(self) -> list[np.ndarray]:
         """What goes along with a particle that a collider pushes."""
         return [self.system.aims, *self.system.earlier] if self.plan.system is not None else [self.visits.aims]
 
     def collide(self, surface: int, carry_aims: bool = False) -> Sweep:
-        def push() -> None:
-            before = self.predicted.copy()
-            touched = self.plan.model.surfaces[surface]
-            point = tuple(self.predicted.T)
-            parameters = tuple(np.float32(p) for p in touched.collider.parameters())
-            distance, normal = touched.collider.distance_normal(point, parameters)
-            start = tuple(self.state.positions.T)
-            self.predicted[:] = np.stack(
-                pushed_out(point, start, distance, normal, np.float32(touched.friction), np.float32(touched.margin)),
-                axis=1,
-            )
-            for rows in self._carried if carry_aims else ():
-                rows += self.predicted - before
+        return self.colliders.collide(surface, carry_aims)
 
-        return push
+    def advance_colliders(self) -> list[Sweep]:
+        return self.colliders.advance()
+
+    def stop_at_colliders(self) -> list[Sweep]:
+        return self.colliders.stop()
+
+    def send_colliders(self, ways: Ways, duration: float) -> None:
+        self.colliders.surfaces.send(ways, duration)
 
     def prepare(self, schedule: Iterable[Sweep | None]) -> list[Sweep]:
         return [sweep for sweep in schedule if sweep is not None]
@@ -112,6 +117,7 @@ class ReferenceSweeps:
         damping, gravity = self._forces
         self.step, self.keep = np.float32(step), np.float32(np.exp(-damping * step))
         self.impulse = np.array([*gravity, 0], np.float32) * self.step
+        self.colliders.surfaces.set_step(step)
 
     def advance(self, tokens: Iterable[Sweep | None]) -> None:
         with np.errstate(all="ignore"):

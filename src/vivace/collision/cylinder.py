@@ -9,6 +9,7 @@ from .. import checks
 from ..errors import InputError
 from ..kernels.lanes import absolute, maximum, minimum, select, sqrt
 from ..kernels.vec3 import dot, norm, scale, sub
+from .shape import Shape, aside
 
 ZERO, ONE = np.float32(0), np.float32(1)
 
@@ -41,7 +42,7 @@ def distance_normal(point, parameters):
 
 
 @dataclass(frozen=True)
-class Cylinder:
+class Cylinder(Shape):
     """A solid cylinder around `axis` through `center`; `length` [m] is endless by default."""
 
     radius: float
@@ -58,10 +59,13 @@ class Cylinder:
         if not np.linalg.norm(checks.vector("Cylinder axis", self.axis)):
             raise InputError("Cylinder axis has zero length, so it has no direction")
 
+    @property
+    def thinnest(self) -> float:
+        return min(2 * self.radius, self.length)
+
     def parameters(self) -> tuple[float, ...]:
         axis = np.array(self.axis) / np.linalg.norm(self.axis)
-        aside = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
-        return (*self.center, *axis, self.radius, self.length / 2, *(aside / np.linalg.norm(aside)))
+        return (*self.center, *axis, self.radius, self.length / 2, *aside(axis))
 
     def shape(self, reach: float) -> tuple[np.ndarray, np.ndarray]:
         """Vertices and triangles to draw: the tube, at most 2 * `reach` [m] long, and its two ends."""

@@ -1,5 +1,6 @@
 """Half-space: everything behind a plane is solid. The floor."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from .. import checks
 from ..errors import InputError
 from ..kernels.vec3 import dot
+from .shape import Shape
 
 
 def distance_normal(point, parameters):
@@ -16,7 +18,7 @@ def distance_normal(point, parameters):
 
 
 @dataclass(frozen=True)
-class Plane:
+class Plane(Shape):
     """Solid below the plane through `point` with the outward `normal`."""
 
     point: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -27,6 +29,11 @@ class Plane:
         checks.vector("Plane point", self.point)
         if not np.linalg.norm(checks.vector("Plane normal", self.normal)):
             raise InputError("Plane normal has zero length, so it has no direction")
+
+    @property
+    def thinnest(self) -> float:
+        """Infinite: behind a plane there is no other side."""
+        return math.inf
 
     def parameters(self) -> tuple[float, ...]:
         normal = np.array(self.normal) / np.linalg.norm(self.normal)

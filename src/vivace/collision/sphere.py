@@ -7,6 +7,7 @@ import numpy as np
 from .. import checks
 from ..kernels.lanes import select
 from ..kernels.vec3 import norm, sub
+from .shape import Shape
 
 ZERO, ONE = np.float32(0), np.float32(1)
 
@@ -21,7 +22,7 @@ def distance_normal(point, parameters):
 
 
 @dataclass(frozen=True)
-class Sphere:
+class Sphere(Shape):
     """A solid ball, radius in meters."""
 
     radius: float
@@ -31,6 +32,10 @@ class Sphere:
     def __post_init__(self) -> None:
         checks.number("Sphere radius", self.radius, 0, open_below=True)
         checks.vector("Sphere center", self.center)
+
+    @property
+    def thinnest(self) -> float:
+        return 2 * self.radius
 
     def parameters(self) -> tuple[float, ...]:
         return (*self.center, self.radius)

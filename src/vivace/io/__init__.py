@@ -4,7 +4,6 @@ Every writer writes to a temporary name beside its target and renames at the end
 what was there stays there until then.
 """
 
-import importlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..checks import choice, vector
+from ..checks import extra as extra  # for writers
 from ..errors import InputError
 from ..model import Model
 from ..registry import declared
@@ -106,11 +106,3 @@ def write_text(path: Path, text: str) -> None:
     except OSError as problem:
         partial_name(path).unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {problem.strerror}") from problem
-
-
-def extra(module: str, name: str = "render") -> Any:
-    """Import an optional library, or say what to install."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as problem:
-        raise InputError(f"{module} is not installed; it comes with: pip install 'vivace[{name}]'") from problem

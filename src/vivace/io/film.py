@@ -43,7 +43,7 @@ class FilmWriter:
         # Picture k shows the newest frame at time k / rate.
         due = int(self._seen * self._dt * self.rate + 1e-6) + 1 - self._shown
         if due > 0:
-            picture = self._renderer.picture(positions)
+            picture = self._renderer.picture(positions, self._seen * self._dt)
             for _ in range(due):
                 self._append(picture)
             self._shown += due

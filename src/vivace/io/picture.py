@@ -8,12 +8,13 @@ import ctypes
 import os
 import platform
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..collision.motion import Motion, pose_at, surface_name
 from ..errors import InputError
-from ..model import Model
+from ..model import Model, Surface
 from . import Camera, extra, partial_name
 
 SIZE = (1280, 720)
@@ -83,8 +84,10 @@ class Renderer:
             j_size=40 * span,
         )
         self._plotter.add_mesh(floor, color=PAPER, lighting=False)
-        for surface in model.surfaces:
-            self._add_collider(surface.collider, surface.margin, low, high, span)
+        self._moving: list[_Moving] = []
+        for number, surface in enumerate(model.surfaces):
+            if not is_ground(surface):
+                self._add_collider(surface_name(number, surface.collider), surface, low, high, span)
         for direction, strength in (
             (LIGHT, 0.65),
             ((0.9, 0.3, 0.5), 0.35),
@@ -100,12 +103,14 @@ class Renderer:
         self._plotter.camera.clipping_range = (0.01 * span, 100 * span)
         self._plotter.enable_ssao(radius=0.06 * span, bias=0.002 * span, kernel_size=32, blur=True)
 
-    def picture(self, positions: np.ndarray) -> np.ndarray:
-        """One picture, (height, width, 3) uint8."""
+    def picture(self, positions: np.ndarray, time: float = 0.0) -> np.ndarray:
+        """One picture, (height, width, 3) uint8; `time` [s] says where colliders are that move."""
         surface = self._surface(positions)
         self._bodies.points = surface.points
         self._bodies.point_data.active_normals = surface.point_data["Normals"]
         self._shadow.points = self._flattened(positions).points
+        for collider in self._moving:
+            self._show_at(collider, time)
         self._plotter.render()
         return self._plotter.screenshot(None, return_img=True)
 
@@ -128,38 +133,73 @@ class Renderer:
         flat[:, 1] = self._ground
         return flat.astype(np.float32)
 
-    def _add_collider(self, collider: Any, margin: float, low: np.ndarray, high: np.ndarray, span: float) -> None:
-        """The collider's own shape, or else the surface where its distance is zero, within the scene's surroundings."""
-        if is_ground(collider):
+    def _add_collider(self, name: str, surface: Surface, low: np.ndarray, high: np.ndarray, span: float) -> None:
+        """A collider where it was defined; one that moves is brought to its place in each picture."""
+        shape = self._shape(surface.collider, low, high, span)
+        if not shape.n_points:
             return
-        if hasattr(collider, "shape"):
-            vertices, triangles = collider.shape(reach=span)
-            shape = self._pyvista.PolyData.from_regular_faces(vertices, triangles).compute_normals(
+        flat, sunk = shape.copy(), np.array([0, 5e-4 * span, 0])
+        flat.points = self._on_ground(np.asarray(shape.points)) - sunk
+        self._plotter.add_mesh(flat, color=SHADOW, lighting=False)
+        shown = self._plotter.add_mesh(
+            shape, color=METAL, smooth_shading=True, ambient=0.25, diffuse=0.75, specular=0.2
+        )
+        if surface.motion is not None:
+            self._moving.append(_Moving(name, surface.motion, shown, flat, np.array(shape.points), sunk))
+
+    def _show_at(self, collider: "_Moving", time: float) -> None:
+        pose = pose_at(collider.name, collider.motion, time)
+        collider.shown.user_matrix = np.vstack([pose, [0, 0, 0, 1]])
+        collider.shadow.points = self._on_ground(collider.points @ pose[:, :3].T + pose[:, 3]) - collider.sunk
+
+    def _shape(self, collider: Any, low: np.ndarray, high: np.ndarray, span: float) -> Any:
+        """The collider's own shape, or else the surface where its distance is zero, within the scene's surroundings."""
+        made = collider.shape(reach=span) if hasattr(collider, "shape") else None
+        if made is not None:
+            return self._pyvista.PolyData.from_regular_faces(*made).compute_normals(
                 split_vertices=False, auto_orient_normals=False
             )
-        else:
-            low, high, steps = low - 0.3 * span, high + 0.3 * span, 120
-            grid = self._pyvista.ImageData(
-                dimensions=(steps, steps, steps), spacing=tuple((high - low) / (steps - 1)), origin=tuple(low)
-            )
-            with np.errstate(all="ignore"):
-                distance, _ = collider.distance_normal(tuple(grid.points.T), collider.parameters())
-            grid.point_data["distance"] = distance
-            shape = grid.contour([0.0], scalars="distance")
-        if shape.n_points:
-            flat = shape.copy()
-            flat.points = self._on_ground(np.asarray(shape.points)) - [0, 5e-4 * span, 0]
-            self._plotter.add_mesh(flat, color=SHADOW, lighting=False)
-            self._plotter.add_mesh(shape, color=METAL, smooth_shading=True, ambient=0.25, diffuse=0.75, specular=0.2)
+        # First where the surface is, then as finely as can be there: a wall may be thin.
+        grid = self._distances(collider, low - 0.3 * span, high + 0.3 * span, 60)
+        cell = np.array(grid.spacing)
+        near = np.asarray(grid.points)[np.abs(grid.point_data["distance"]) < np.linalg.norm(cell)]
+        if not len(near):
+            return self._pyvista.PolyData()
+        fine = self._distances(collider, near.min(axis=0) - cell, near.max(axis=0) + cell, 120)
+        return fine.contour([0.0], scalars="distance")
+
+    def _distances(self, collider: Any, low: np.ndarray, high: np.ndarray, steps: int) -> Any:
+        grid = self._pyvista.ImageData(
+            dimensions=(steps, steps, steps), spacing=tuple((high - low) / (steps - 1)), origin=tuple(low)
+        )
+        with np.errstate(all="ignore"):
+            distance, _ = collider.distance_normal(tuple(grid.points.T), collider.parameters())
+        grid.point_data["distance"] = distance
+        return grid
 
 
-def is_ground(collider: Any) -> bool:
-    return getattr(collider, "normal", None) is not None and np.allclose(collider.parameters()[:3], (0, 1, 0))
+class _Moving(NamedTuple):
+    """A collider that is drawn at another place in each picture."""
+
+    name: str
+    motion: Motion
+    shown: Any
+    shadow: Any
+    points: np.ndarray  # where it was defined
+    sunk: np.ndarray  # how far below the ground its shadow is, so as not to lie in the bodies'
+
+
+def is_ground(surface: Surface) -> bool:
+    """Whether it is a level floor that stays where it is."""
+    collider = surface.collider
+    if surface.motion is not None or getattr(collider, "normal", None) is None:
+        return False
+    return np.allclose(collider.parameters()[:3], (0, 1, 0))
 
 
 def ground_height(model: Model) -> float | None:
     """The height of the highest level floor among the colliders."""
-    heights = [surface.collider.parameters()[3] for surface in model.surfaces if is_ground(surface.collider)]
+    heights = [surface.collider.parameters()[3] for surface in model.surfaces if is_ground(surface)]
     return max(heights) if heights else None
 
 
@@ -169,13 +209,14 @@ class PngWriter:
     def __init__(self, path: Path, model: Model, dt: float, camera: Camera | None = None):
         self.path, self._imageio = path, extra("imageio.v3")
         self._renderer = Renderer(model, camera)
-        self._last = model.positions
+        self._last, self._dt, self._frame = model.positions, dt, 0
 
     def write(self, positions: np.ndarray) -> None:
         self._last = positions
+        self._frame += 1
 
     def close(self) -> None:
-        picture = self._renderer.picture(self._last)
+        picture = self._renderer.picture(self._last, self._frame * self._dt)
         self._renderer.close()
         target = partial_name(self.path)
         try:

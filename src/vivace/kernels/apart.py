@@ -83,10 +83,11 @@ def project_compliant_apart_kernel(constraint):
 
 
 @cache
-def average_kernel():
+def average_kernel(carried_count=0):
     """Each particle goes on by `relaxation` times the mean of its corrections, which lie side by side.
 
-    Addresses: positions, rows of the particles, where their corrections begin, corrections, relaxation.
+    Addresses: positions, rows of the particles, where their corrections begin, corrections, relaxation, then
+    `carried_count` arrays of rows that go along, as in `collide_kernel`.
     """
     digest = source_digest()
 
@@ -105,6 +106,11 @@ def average_kernel():
             positions[row] += share * x
             positions[row + 1] += share * y
             positions[row + 2] += share * z
+            for k in range(carried_count):
+                along = floats_at(addresses[5 + k])
+                along[row] += share * x
+                along[row + 1] += share * y
+                along[row + 2] += share * z
 
     return average_corrections
 

@@ -44,7 +44,7 @@ def kernel(function):
     try:
         return cached(lambda cache: cfunc(SIGNATURE, cache=cache, **OPTIONS)(function))
     except NumbaError as problem:
-        inlined = [cell.cell_contents for cell in function.__closure__ or () if inspect.isfunction(cell.cell_contents)]
+        inlined = [inner for inner in _enclosed(function) if not inner.__module__.startswith("vivace.kernels.")]
         names = ", ".join(f"{inner.__module__}.{inner.__qualname__}" for inner in inlined) or function.__name__
         reason = next((line for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
         raise InputError(f"{names} cannot be compiled: {reason.strip()} (docs/extending.md has the rules)") from problem
@@ -73,14 +73,25 @@ def _constants(function):
     return repr({name: value for name, value in named.items() if isinstance(value, (int, float, np.generic, tuple))})
 
 
+def _enclosed(*functions):
+    """The functions that some were made with: those in their closures, and in the closures of these."""
+    found, waiting = {}, list(functions)
+    while waiting:
+        cells = [cell.cell_contents for cell in waiting.pop().__closure__ or ()]
+        inner = [content for content in cells if inspect.isfunction(content) and content not in found]
+        found.update(dict.fromkeys(inner))
+        waiting += inner
+    return list(found)
+
+
 def source_digest(*functions):
-    """Digest of the modules that these functions, and the value functions they use, are written in.
+    """Digest of the modules that these functions, and the value functions they use or enclose, are written in.
 
     Numba compiles anew when the kernel's own file changes, but does not see the files of what it inlines. A kernel
     that mentions this digest in its closure is found only if all of them are unchanged.
     """
     sources = {module.__name__: inspect.getsource(module) for module in (lanes, rows, sys.modules[__name__])}
-    waiting = list(functions)
+    waiting = [*functions, *_enclosed(*functions)]
     while waiting:
         function = waiting.pop()
         sources[f"constants of {function.__module__}.{function.__qualname__}"] = _constants(function)

@@ -24,18 +24,35 @@ class Solver(Protocol):
 
 
 def position_based_dynamics(
-    sweeps: Sweeps, projections: Iterable[Any], iterations: int, substeps: int, begin: Iterable[Any] = ()
+    sweeps: Sweeps,
+    projections: Iterable[Any],
+    iterations: int,
+    substeps: int,
+    begin: Iterable[Any] = (),
+    merge: Iterable[Any] = (),
 ) -> Iterator[Any]:
-    """Müller et al. 2007, algorithm 1, for each substep; `begin` comes before its iterations, colliders end each."""
-    once = [*projections, *(sweeps.collide(i) for i in range(len(sweeps.plan.model.surfaces)))]
+    """Müller et al. 2007, algorithm 1, for each substep; `begin` comes before its iterations.
+
+    Each iteration goes through the projections and the contacts; `merge`, then colliders end it.
+    """
+    detect, contacts = contact_sweeps(sweeps)
+    surfaces = [sweeps.collide(i) for i in range(len(sweeps.plan.model.surfaces))]
+    once = [*projections, *contacts, *merge, *surfaces]
     for _ in range(substeps):
         yield sweeps.predict
-        yield from begin
+        yield from [*sweeps.advance_colliders(), *sweeps.stop_at_colliders(), *detect, *begin]
         for _ in range(iterations):
             yield from once
             if (yield):  # None: here the clock may be looked at; the answer is whether the time is up
                 break
-        yield sweeps.update_velocities
+        yield from [*sweeps.stop_at_colliders(), sweeps.update_velocities]
+
+
+def contact_sweeps(sweeps: Sweeps, carry_aims: bool = False) -> tuple[list[Any], list[Any]]:
+    """What finds the contacts of a substep, and what projects them; nothing where nothing may touch."""
+    if sweeps.plan.model.touching is None:
+        return [], []
+    return [sweeps.contacts.detect], list(sweeps.contacts.project(carry_aims))
 
 
 def projections(sweeps: Sweeps) -> tuple[list[Any], list[Any]]:

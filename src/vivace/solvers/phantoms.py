@@ -47,7 +47,7 @@ class Phantoms:
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         batches, begin = projections(sweeps)
         merge = [sweeps.apart.merge()] if sweeps.plan.phantom_count else []
-        return position_based_dynamics(sweeps, [*batches, *merge], iterations, substeps, begin)
+        return position_based_dynamics(sweeps, batches, iterations, substeps, begin, merge)
 
 
 SOLVERS = {"phantoms": Phantoms}

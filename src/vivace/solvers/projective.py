@@ -13,7 +13,7 @@ from ..graph import Graph, vertex_graph
 from ..model import Model
 from ..plan import Plan, make_plan
 from ..system import check_projectable, make_system
-from .base import in_one_batch
+from .base import contact_sweeps, in_one_batch
 
 
 def projective_plan(
@@ -45,17 +45,18 @@ def projective_dynamics(
     sweeps: Sweeps, iterate: Callable[[int], Iterable[Any]], iterations: int, substeps: int, aim: Any = None
 ) -> Iterator[Any]:
     """Bouaziz et al. 2014, algorithm 1, for each substep: `iterate(k)` is iteration k, colliders end each."""
-    surfaces = [sweeps.collide(i, carry_aims=True) for i in range(len(sweeps.plan.model.surfaces))]
+    detect, contacts = contact_sweeps(sweeps, carry_aims=True)
+    surfaces = [*contacts, *(sweeps.collide(i, carry_aims=True) for i in range(len(sweeps.plan.model.surfaces)))]
     aim = sweeps.system.aim if aim is None else aim
     for _ in range(substeps):
         yield sweeps.predict
-        yield aim
+        yield from [*sweeps.advance_colliders(), *sweeps.stop_at_colliders(), aim, *detect]
         for k in range(iterations):
             yield from iterate(k)
             yield from surfaces
             if (yield):  # None: here the clock may be looked at; the answer is whether the time is up
                 break
-        yield sweeps.update_velocities
+        yield from [*sweeps.stop_at_colliders(), sweeps.update_velocities]
 
 
 def local_step(sweeps: Sweeps) -> list[Any]:

@@ -1,0 +1,91 @@
+"""Colors for contacts, found anew each time: the first that is free at all four corners, else the overflow."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..coloring import ColoringError
+from ..kernels.compile import compiled
+from ..kernels.lanes import WIDTH
+from .detect import DATA, Found
+
+COLORS = 64  # as many as a word has bits; what finds none of them is averaged
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Contacts by color, each color filled up to whole blocks of lanes; the last batch is the overflow."""
+
+    first_block: np.ndarray  # (COLORS + 2,) int64
+    corners: np.ndarray  # (blocks * 8, 4) int32
+    data: np.ndarray  # (blocks, 8, 8) float32: eight numbers of eight contacts
+    sizes: np.ndarray  # (COLORS + 1,) contacts of each
+
+    @property
+    def colors(self) -> int:
+        return int((self.sizes[:COLORS] > 0).sum())
+
+    @property
+    def overflow(self) -> int:
+        return int(self.sizes[COLORS])
+
+    def validate(self, movable: np.ndarray) -> None:
+        """An error if two contacts of one color share a particle that can move."""
+        for color in range(COLORS):
+            first = WIDTH * self.first_block[color]
+            rows = self.corners[first : first + self.sizes[color]]
+            rows = rows[movable[rows]]
+            if len(np.unique(rows)) < len(rows):
+                raise ColoringError(f"contacts: two of color {color} share a particle")
+
+
+def find_batches(found: Found, movable: np.ndarray) -> Batches:
+    """First fit in the order of the contacts; rows that are not `movable` (rows,) are in nobody's way."""
+    colors = first_fit(found.corners, movable)
+    sizes = np.bincount(colors, minlength=COLORS + 1)
+    blocks = -(-sizes // WIDTH)
+    first_block = np.concatenate([[0], np.cumsum(blocks)])
+    corners, data = _write(found.corners, found.data, colors, first_block, sizes)
+    return Batches(first_block, corners, data, sizes)
+
+
+@compiled
+def first_fit(corners: np.ndarray, movable: np.ndarray) -> np.ndarray:
+    """The first color that no contact before has at a corner; COLORS where there is none."""
+    taken, colors = np.zeros(len(movable), np.uint64), np.empty(len(corners), np.int32)
+    for i in range(len(corners)):
+        there = np.uint64(0)
+        for corner in range(4):
+            if movable[corners[i, corner]]:
+                there |= taken[corners[i, corner]]
+        color = 0
+        while color < COLORS and there >> np.uint64(color) & np.uint64(1):
+            color += 1
+        colors[i] = color
+        if color < COLORS:
+            for corner in range(4):
+                taken[corners[i, corner]] |= np.uint64(1) << np.uint64(color)
+    return colors
+
+
+@compiled
+def _write(
+    corners: np.ndarray, data: np.ndarray, colors: np.ndarray, first_block: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """In the layout of the kernels; a batch's last contact is repeated until its last block is full."""
+    written = np.empty((first_block[-1] * WIDTH, 4), np.int32)
+    numbers = np.empty((first_block[-1], DATA, WIDTH), np.float32)
+    places = first_block[:-1] * WIDTH
+    for i in range(len(corners)):
+        place = places[colors[i]]
+        places[colors[i]] += 1
+        written[place] = corners[i]
+        for k in range(DATA):
+            numbers[place // WIDTH, k, place % WIDTH] = data[i, k]
+    for batch in range(len(sizes)):
+        if sizes[batch]:
+            for place in range(places[batch], first_block[batch + 1] * WIDTH):
+                written[place] = written[place - 1]
+                for k in range(DATA):
+                    numbers[place // WIDTH, k, place % WIDTH] = numbers[(place - 1) // WIDTH, k, (place - 1) % WIDTH]
+    return written, numbers

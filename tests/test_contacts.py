@@ -1,0 +1,371 @@
+"""Contacts between soft things: what is found, in which colors, and what comes of it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vivace as vv
+from helpers import WEIGHTLESS, bits, momentum
+from vivace.contacts import COLORS, Detector, Found, Surfaces, find_batches
+from vivace.contacts.crossing import crossing_pairs
+from vivace.contacts.grid import Grid, overlapping
+
+T = 0.02  # thickness
+
+
+def pairs_by_grid(low, high, cell, threads=1):
+    grid, found, scratch = Grid(low, high, cell, threads), np.empty(4, np.int32), np.zeros(8, np.float32)
+    pairs = []
+    for i in range(len(low)):
+        count, found = overlapping(i, low, high, *grid.lists, scratch, found)
+        pairs += [(i, j) for j in found[:count].tolist()]
+    return pairs
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from([0.02, 0.3, 5.0]), st.sampled_from([0.05, 0.7]))
+def test_grid_finds_every_pair_of_overlapping_boxes_once(seed, count, size, cell):
+    generator = np.random.default_rng(seed)
+    low = generator.uniform(-3, 3, (count, 3)).astype(np.float32)
+    high = low + generator.exponential(size, (count, 3)).astype(np.float32)
+    meet = (low[:, None] <= high[None]).all(-1) & (high[:, None] >= low[None]).all(-1)
+    assert sorted(pairs_by_grid(low, high, cell)) == [tuple(pair) for pair in np.argwhere(meet)]
+
+
+def surfaces(vertices, triangles, bodies=None):
+    rows = len(vertices) + 1
+    edges = np.unique(np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
+    of = np.append(np.zeros(len(vertices)) if bodies is None else bodies, -1).astype(np.int32)
+    points = np.unique(triangles)[:, None].astype(np.int32)
+    rest = np.concatenate([vertices, [[0, 0, 0]]]).astype(np.float32)
+    assert len(of) == rows
+    return Surfaces(points, edges.astype(np.int32), triangles.astype(np.int32), of, rest)
+
+
+def as_rows(vertices):
+    rows = np.zeros((len(vertices) + 1, 4), np.float32)
+    rows[:-1, :3], rows[:-1, 3] = vertices, 1
+    return rows
+
+
+BELOW = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1]], float)
+ABOVE = np.array([[0.2, 0.5, 0.2], [0.9, 3.0, 0.2], [0.2, 3.0, 0.9]], float)  # stands on its first corner
+
+
+def contacts_of(above_start, above_end, by_particles=False):
+    """Of two triangles, the second of which moves."""
+    both = surfaces(np.concatenate([BELOW, ABOVE]), np.array([[0, 1, 2], [3, 4, 5]]), np.repeat([0, 1], 3))
+    detector = Detector(both, T, by_particles)
+    return detector.find(*(as_rows(np.concatenate([BELOW, above])) for above in (above_start, above_end)))
+
+
+def gap(found, i, rows):
+    return float(found.data[i, 4:7] @ (found.data[i, :4] @ rows[found.corners[i], :3]))
+
+
+@pytest.mark.parametrize("height", [0.5, -0.5])
+@pytest.mark.parametrize("way", [0.52, 5.0])
+def test_a_point_that_passes_a_triangle_is_found_however_fast_and_kept_on_its_side(height, way):
+    flip = np.array([1, np.sign(height), 1])
+    found = contacts_of(ABOVE * flip, (ABOVE - [0, way, 0]) * flip)
+    of_corner = [i for i in range(len(found)) if found.corners[i].tolist() == [3, 0, 1, 2]]
+    assert len(of_corner) == 1
+    np.testing.assert_allclose(found.data[of_corner[0]], [1, -0.6, -0.2, -0.2, 0, np.sign(height), 0, T], atol=1e-5)
+
+
+def test_what_is_not_finite_is_not_looked_at():
+    assert len(contacts_of(ABOVE, ABOVE * [1, np.nan, 1])) == 0
+
+
+def test_what_stays_away_or_leaves_is_not_found():
+    assert len(contacts_of(ABOVE, ABOVE - [0, 0.2, 0])) == 0
+    assert len(contacts_of(ABOVE - [0, 0.49, 0], ABOVE)) == 0
+    assert len(contacts_of(ABOVE, ABOVE + [3, 0, 0])) == 0
+
+
+def test_particles_meet_only_particles():
+    near = ABOVE + BELOW[1] - ABOVE[0] + [0, 0.5 * T, 0]
+    found = contacts_of(near, near, by_particles=True)
+    assert len(found) == 1 and found.corners[0].tolist()[:2] == [1, 3]
+    np.testing.assert_allclose(found.data[0, :4], [1, -1, 0, 0])
+    assert len(contacts_of(ABOVE, ABOVE - [0, 5.0, 0], by_particles=True)) == 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_triangles_that_cross_at_the_end_were_found_and_their_contacts_would_have_kept_them_apart(seed):
+    """Two triangles that do not cross at the start but do at the end of straight ways, on which they hardly turn."""
+    generator = np.random.default_rng(seed)
+    one, other = generator.normal(size=(2, 3, 3))
+    other = other + [0, 4, 0]
+    ways = generator.normal(size=(2, 3, 3)) * 0.03 - np.array([0, 4, 0]) * np.array([0, 1])[:, None, None]
+    start, end = as_rows(np.concatenate([one, other])), as_rows(np.concatenate([one + ways[0], other + ways[1]]))
+    triangles = np.array([[0, 1, 2], [3, 4, 5]])
+    both = surfaces(np.concatenate([one, other]), triangles, np.repeat([0, 1], 3))
+    if crossing_pairs(start[:-1, :3], triangles) or not crossing_pairs(end[:-1, :3], triangles):
+        return
+    found = Detector(both, T, False).find(start, end)
+    assert min((gap(found, i, end) for i in range(len(found))), default=1) < T
+
+
+def crumpled(layers=4, side=12, seed=0, gap=1.5):
+    """Noisy layers close to each other, and where they go."""
+    generator = np.random.default_rng(seed)
+    mesh = vv.Mesh.grid(side, side)
+    vertices = np.concatenate([mesh.vertices + [0.01 * k, gap * T * k, 0] for k in range(layers)])
+    vertices = vertices + generator.normal(0, 0.2 * T, vertices.shape)
+    triangles = np.concatenate([mesh.triangles + len(mesh.vertices) * k for k in range(layers)])
+    both = surfaces(vertices, triangles, np.repeat(np.arange(layers), len(mesh.vertices)))
+    start = as_rows(vertices)
+    end = start.copy()
+    end[:-1, :3] += generator.normal(0, 0.3 * T, vertices.shape)
+    return both, start, end
+
+
+def test_contacts_and_their_order_do_not_depend_on_threads_or_capacity():
+    both, start, end = crumpled()
+    found = [Detector(both, T, False).find(start, end, threads) for threads in (1, 2)]
+    small = Detector(both, T, False)
+    small.capacity = 1
+    found.append(small.find(start, end))
+    assert len(found[0]) > 500 and small.times_grown > 0
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].corners, other.corners)
+        np.testing.assert_array_equal(found[0].data, other.data)
+
+
+def test_a_crowd_is_found_whole():
+    """More pairs at once than there is room for at first, and more contacts."""
+    both, start, end = crumpled(layers=24, side=8, gap=0.1)
+    detector = Detector(both, T, False)
+    found, again = detector.find(start, end), detector.find(start, end)
+    assert len(found) > 100_000 and detector.times_grown > 0
+    np.testing.assert_array_equal(found.corners, again.corners)
+    assert (np.sort(found.corners, axis=1)[:, 1:] != np.sort(found.corners, axis=1)[:, :-1]).all()
+
+
+def test_shares_cancel_and_directions_are_unit_vectors():
+    both, start, end = crumpled()
+    found = Detector(both, T, False).find(start, end)
+    np.testing.assert_allclose(found.data[:, :4].sum(axis=1), 0, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(found.data[:, 4:7], axis=1), 1, rtol=1e-5)
+    assert min(gap(found, i, start) for i in range(len(found))) >= -1e-6
+    assert (found.data[:, 0] == 1).any() and (found.data[:, 0] < 1).any()
+
+
+def test_mesh_neighbors_and_what_overlaps_at_rest_do_not_fire():
+    mesh = vv.Mesh.grid(6, 6, size=(0.05, 0.05))  # edges of 1 cm, thickness 2 cm
+    flat = surfaces(mesh.vertices, mesh.triangles)
+    rows = as_rows(mesh.vertices)
+    for by_particles in (False, True):
+        found = Detector(flat, T, by_particles).find(rows, rows)
+        rest = [flat.rest[corners] for corners in found.corners]
+        assert all(np.linalg.norm(r[0] - r[1]) >= T for r in rest) and (by_particles or len(found) == 0)
+
+
+def test_first_fit_gives_proper_colors_and_averages_only_what_finds_none():
+    both, start, end = crumpled()
+    found = Detector(both, T, False).find(start, end)
+    movable = start[:, 3] > 0
+    batches = find_batches(found, movable)
+    batches.validate(movable)
+    assert batches.sizes.sum() == len(found) and batches.colors == COLORS and batches.overflow > 0
+    crowd = Found(np.tile(np.array([[0, 1, 2, 3]], np.int32), (COLORS + 5, 1)), np.zeros((COLORS + 5, 8), np.float32))
+    batches = find_batches(crowd, movable)
+    assert batches.colors == COLORS and batches.overflow == 5
+    batches.validate(movable)
+    with pytest.raises(vv.InputError, match="share a particle"):
+        find_batches(crowd, np.zeros_like(movable)).validate(movable)
+
+
+SOLVERS = ["gauss-seidel", "xpbd", "vivace", "phantoms", "averaged-jacobi", "hybrid-jacobi", "serial", "pd-jacobi"]
+
+
+def material(solver):
+    physical = solver.startswith(("pd", "viv", "xp"))
+    return vv.Springs(300.0, bend=1e-3) if physical else vv.Ratios(stretch=0.9, bend=0.1)
+
+
+def two_sheets(solver="gauss-seidel", speed=2.0, **options):
+    """Two sheets without weight fly at each other."""
+    scene = vv.Scene(gravity=WEIGHTLESS)
+    mesh = vv.Mesh.grid(10, 10, size=(0.5, 0.5))
+    low = scene.add_cloth(mesh, material=material(solver), name="low")
+    high = scene.add_cloth(mesh.moved((0.013, 0.1, 0.007)), density=0.3, material=material(solver), name="high")
+    scene.self_collision(T, friction=0.2)
+    made = vv.Simulation(scene, solver, iterations=8, substeps=4, damping=0.0, **{"threads": 1, **options})
+    velocities = np.zeros((200, 3))
+    velocities[low.rows, 1], velocities[high.rows, 1] = 0.5 * speed, -0.5 * speed
+    made.velocities = velocities
+    return made
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sheets_that_fly_at_each_other_do_not_pass(solver):
+    simulation = two_sheets(solver)
+    touched = 0
+    for report in simulation.run(20):
+        touched += report.touches.contacts > 0
+        assert crossing_pairs(simulation.positions, simulation.model.triangles) == 0
+    low, high = (simulation.positions[rows, 1] for _, rows in simulation.model.bodies)
+    assert touched > 2 and high.mean() - low.mean() > 0.8 * T
+
+
+@pytest.mark.parametrize("solver", ["gauss-seidel", "xpbd", "phantoms", "averaged-jacobi", "hybrid-jacobi"])
+def test_contacts_keep_linear_momentum(solver):
+    simulation = two_sheets(solver)
+    before = momentum(simulation.scene, simulation)
+    for _ in simulation.run(12):
+        pass
+    assert np.linalg.norm(momentum(simulation.scene, simulation) - before) < 1e-4 * np.linalg.norm(before)
+
+
+def test_the_overflow_keeps_linear_momentum(monkeypatch):
+    simulation = two_sheets()
+    contacts = simulation._sweeps.contacts
+    find = contacts.detector.find
+
+    def crowded(*arguments):
+        found = find(*arguments)  # each contact many times over, so that colors run out
+        return Found(np.tile(found.corners, (COLORS, 1)), np.tile(found.data, (COLORS, 1)))
+
+    monkeypatch.setattr(contacts.detector, "find", crowded)
+    before, overflow = momentum(simulation.scene, simulation), 0
+    for report in simulation.run(12):
+        overflow += report.touches.overflow
+    assert overflow > 1000
+    assert np.linalg.norm(momentum(simulation.scene, simulation) - before) < 1e-4 * np.linalg.norm(before)
+
+
+@pytest.mark.parametrize("solver", ["gauss-seidel", "vivace"])
+def test_the_same_bits_for_any_number_of_threads(solver):
+    ends = []
+    for threads in (1, 2, 3):
+        simulation = two_sheets(solver, threads=threads)
+        for _ in simulation.run(15):
+            pass
+        ends.append(bits(simulation.positions))
+    assert (ends[0] == ends[1]).all() and (ends[0] == ends[2]).all()
+
+
+@pytest.mark.parametrize("solver", ["gauss-seidel", "vivace", "averaged-jacobi"])
+def test_reference_backend_goes_the_same_way(solver):
+    one, other = two_sheets(solver), two_sheets(solver, backend="reference")
+    for _ in range(6):
+        one.step(), other.step()
+    np.testing.assert_allclose(one.positions, other.positions, atol=2e-4)
+
+
+def pressed_solids():
+    scene = vv.Scene(gravity=WEIGHTLESS)
+    mesh = vv.Mesh.box((4, 4, 4), (0.2, 0.2, 0.2))
+    for k in range(2):
+        scene.add_solid(
+            mesh.moved((0.02 * k, 0.25 * k, 0.01 * k)), material=vv.Ratios(0.5, volume=0.8), density=100 + 200 * k
+        )
+    scene.self_collision(0.01, friction=0.5)
+    simulation = vv.Simulation(scene, iterations=8, substeps=4, damping=0.0, threads=1)
+    velocities = np.zeros((2 * len(mesh.vertices), 3))
+    velocities[: len(mesh.vertices)] = 0.3, 1.5, 0
+    simulation.velocities = velocities
+    return simulation
+
+
+def test_solids_pressed_together_in_free_space_keep_momentum_and_do_not_enter_each_other():
+    simulation = pressed_solids()
+    before = momentum(simulation.scene, simulation)
+    for _ in simulation.run(15):
+        assert crossing_pairs(simulation.positions, simulation.model.triangles) == 0
+    # Longer, rounding of the projections adds up to 1e-4 and more, with contacts or without.
+    assert np.linalg.norm(momentum(simulation.scene, simulation) - before) < 1e-4 * np.linalg.norm(before)
+    below, above = (simulation.velocities[rows].mean(axis=0) for _, rows in simulation.model.bodies)
+    assert above[1] > 0.2 and above[1] >= below[1] - 0.05
+
+
+@pytest.mark.parametrize(("friction", "degrees", "slides"), [(0.5, 20, False), (0.2, 20, True), (0.0, 5, True)])
+def test_a_patch_on_an_inclined_sheet_obeys_friction(friction, degrees, slides):
+    angle = np.radians(degrees)
+    turn = np.array([[np.cos(angle), np.sin(angle), 0], [-np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+    floor = vv.Mesh.grid(12, 6, size=(2.0, 0.6))
+    patch = vv.Mesh.grid(4, 4, size=(0.2, 0.2))
+    scene = vv.Scene()
+    held = scene.add_cloth(vv.Mesh(floor.vertices @ turn, floor.triangles), name="floor")
+    held.pin(np.arange(len(floor.vertices)))
+    patch_at = (patch.vertices + [0.6, 1.001 * T, 0.01]) @ turn
+    scene.add_cloth(vv.Mesh(patch_at, patch.triangles), material=vv.Ratios(1.0, bend=0.5), name="patch")
+    scene.self_collision(T, friction)
+    simulation = vv.Simulation(scene, iterations=4, substeps=8, damping=0.0, threads=1)
+    for _ in simulation.run(30):
+        pass
+    way = (simulation.positions[72:] - patch_at).mean(axis=0) @ (np.array([-1.0, 0, 0]) @ turn)
+    h, n = 1 / 60 / 8, 30 * 8
+    expected = max(np.sin(angle) - friction * np.cos(angle), 0) * 9.81 * h * h * n * (n + 1) / 2
+    assert abs(way - expected) < (0.02 * expected if slides else 0.01)
+
+
+def test_cloth_folded_onto_itself_does_not_pass_through_itself():
+    scene = vv.Scene()
+    mesh = vv.Mesh.grid(24, 8, size=(0.9, 0.3))
+    cloth = scene.add_cloth(mesh.moved((0, 0.5, 0)), material=vv.Ratios(stretch=0.9, bend=0.05))
+    cloth.pin([24 * row for row in range(8)])
+    scene.self_collision(0.015, friction=0.3)
+    simulation = vv.Simulation(scene, iterations=4, substeps=6, damping=0.5, threads=1)
+    for frame in range(90):  # the held side comes over the other
+        held = mesh.vertices[[24 * row for row in range(8)]] + [0.9 * min(frame / 60, 1), 0.5, 0]
+        simulation.move_pins([24 * row for row in range(8)], held)
+        simulation.step()
+    assert crossing_pairs(simulation.positions, mesh.triangles) == 0
+
+
+def test_falling_freely_is_not_changed_by_a_bit_when_nothing_touches():
+    ends = []
+    for touching in (False, True):
+        scene = vv.Scene()
+        scene.add_cloth(vv.Mesh.grid(5, 5), material=vv.Ratios(0.5))
+        if touching:
+            scene.self_collision(0.01)
+        simulation = vv.Simulation(scene, threads=1)
+        for _ in simulation.run(10):
+            pass
+        ends.append(bits(simulation.positions))
+    assert (ends[0] == ends[1]).all()
+
+
+def test_reports_tell_of_contacts_and_budgets_and_repeats_work():
+    simulation, again = two_sheets(), two_sheets()
+    for _ in range(6):
+        report = simulation.step(budget_ms=20)
+        repeated = again.step(work=report.work)
+    assert report.touches.contacts > 0 and report.milliseconds["detect"] > 0
+    assert report.as_dict()["touches"]["contacts"] == report.touches.contacts == repeated.touches.contacts
+    assert (bits(simulation.positions) == bits(again.positions)).all()
+
+
+def test_without_self_collision_nothing_touches():
+    scene = vv.Scene()
+    scene.add_cloth(vv.Mesh.grid(3, 3))
+    assert vv.Simulation(scene).step().touches is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((0,), "thickness is 0"),
+        ((-1,), "thickness"),
+        ((np.nan,), "thickness"),
+        ((0.1, -0.2), "friction"),
+        ((0.1, 0.3, "air"), "by"),
+    ],
+)
+def test_bad_numbers_are_refused(arguments, told):
+    with pytest.raises(vv.InputError, match=told):
+        vv.Scene().self_collision(*arguments)
+
+
+def test_a_thickness_larger_than_edges_is_warned_of():
+    scene = vv.Scene()
+    scene.add_cloth(vv.Mesh.grid(11, 11), name="fine")
+    scene.self_collision(0.2)
+    with pytest.warns(UserWarning, match="'fine'.*choose 0.05 m or less"):
+        scene.build()
