@@ -350,3 +350,27 @@ def test_bench_lists_and_writes_table_and_picture(tmp_path):
     assert "mean strain" in done.stdout
     assert (tmp_path / "results" / "small-steps.csv").read_text().startswith("substeps,iterations")
     assert (tmp_path / "results" / "small-steps.png").read_bytes()[1:4] == b"PNG"
+
+
+TOUCHING = """
+import vivace as vv
+def scene():
+    made = vv.Scene()
+    for height in (0.2, 0.26):
+        made.add_cloth(vv.Mesh.grid(6, 6, size=(0.3, 0.3)).moved((0, height, 0)))
+    made.add_collider(vv.Plane())
+    made.self_collision(THICKNESS)
+    return made
+"""
+
+
+def test_contacts_are_summed_up_and_warnings_are_one_line(tmp_path):
+    file = tmp_path / "touching.py"
+    file.write_text(TOUCHING.replace("THICKNESS", "0.02"))
+    quiet = vivace("run", str(file), "--frames", "15", "--substeps", "4")
+    assert "contacts at the end:" in quiet.stdout and "warning" not in quiet.stderr
+    file.write_text(TOUCHING.replace("THICKNESS", "0.1"))
+    warned = vivace("run", str(file), "--frames", "1", "--json")
+    lines = [line for line in warned.stderr.splitlines() if "thickness" in line]
+    assert len(lines) == 2 and all(line.startswith("vivace: warning: self_collision") for line in lines)
+    assert json.loads(warned.stdout)["touches"]["contacts"] >= 0

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,6 +43,7 @@ def main() -> None:
     for ending in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, ending):
             signal.signal(getattr(signal, ending), signal.default_int_handler)  # finish as if ended by the user
+    warnings.showwarning = lambda message, *_, **__: complain(f"warning: {message}")
     if len(sys.argv) == 1:
         sys.argv.append("--help")
     try:
@@ -139,7 +141,9 @@ def run(
         writers = open_writers(output or [], simulation.model, settings.dt, setup.camera)
     title = f"{setup.name}, {simulation.model.particle_count} particles"
     with progress_bar(title, settings.frames, quiet=as_json) as advance:
-        recording = record(simulation, settings.frames, writers, advance, budget_ms, settings.spend)
+        recording = record(
+            simulation, settings.frames, writers, advance, budget_ms, settings.spend, setup.before_frame
+        )
     summary = summarize(setup.name, simulation, recording)
     if report:
         write_report(report, summary, recording)

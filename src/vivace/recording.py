@@ -30,11 +30,18 @@ def record(
     advance: Callable[[], None],
     budget_ms: float | None = None,
     spend: str = "iterations",
+    before_frame: Callable[[Simulation], None] | None = None,
 ) -> Recording:
-    """Simulate and write frame by frame. What ends it early is the `failure`; the files hold all frames until then."""
+    """Simulate and write frame by frame. What ends it early is the `failure`; the files hold all frames until then.
+
+    `before_frame` may do what a user would do while it runs: move pins, change gravity.
+    """
     recording, start = Recording([], [], 0.0), time.perf_counter()
     try:
-        for report in simulation.run(frames, budget_ms, spend):
+        for _ in range(frames):
+            if before_frame:
+                before_frame(simulation)
+            report = simulation.step(budget_ms, spend)
             for writer in writers:
                 writer.write(simulation.positions)
             recording.reports.append(report)
@@ -79,6 +86,7 @@ def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[s
         "seconds": recording.seconds,
         "residual": {group: vars(residual) for group, residual in reports[-1].residual.items()} if reports else {},
         "written": recording.written,
+        **({"touches": vars(reports[-1].touches)} if reports and reports[-1].touches else {}),
     }
 
 

@@ -91,6 +91,12 @@ def print_summary(summary: dict[str, Any]) -> None:
     )
     if summary["deadlines missed"]:
         say(f"{_count(summary['deadlines missed'], 'frame')} took longer than the budget")
+    if "touches" in summary:
+        touches = summary["touches"]
+        say(
+            f"contacts at the end: {touches['contacts']} in {_count(touches['colors'], 'color')}, "
+            f"{touches['overflow']} averaged; room for them was made larger {_count(touches['times_grown'], 'time')}"
+        )
     for name, residual in summary["residual"].items():
         unit = summary["units"][name]
         say(f"residual {name}: RMS {residual['rms']:.2e}, largest {residual['largest']:.2e} {unit}".rstrip())
