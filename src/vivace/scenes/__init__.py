@@ -1,7 +1,8 @@
 """Built-in scenes, one file each, in the same form as a user's scene file.
 
-A scene file defines `scene()`, and may define `SETTINGS`, `CAMERA`, `check(simulation)`; built-in ones have a NAME,
-take `scene(scale)` and have `PAPER`, the settings of the paper they come from.
+A scene file defines `scene()`, and may define `SETTINGS`, `CAMERA`, `script(simulation)`, which is called before every
+frame, and `check(simulation)`. Built-in ones have a NAME, take `scene(scale)` and have `PAPER`, the settings of the
+paper they come from.
 """
 
 import importlib.util
@@ -49,6 +50,18 @@ class Setup:
     paper: Settings | None = None
     camera: Camera | None = None
     check: Callable[[Simulation], Iterator[Statement]] | None = None
+    script: Callable[[Simulation], None] | None = None
+
+    def before_frame(self, simulation: Simulation) -> None:
+        """Do what the scene's script does before a frame; nothing where there is no script."""
+        if self.script is None:
+            return
+        try:
+            self.script(simulation)
+        except InputError:
+            raise
+        except Exception as problem:
+            raise InputError(f"{self.name}: script() raised {_told(problem, self.name)}") from problem
 
     def checked(self, simulation: Simulation) -> dict[str, bool]:
         """What the scene's check says of a simulation's final state."""
@@ -89,6 +102,9 @@ def _setup(module: ModuleType, name: str) -> Setup:
     paper = getattr(module, "PAPER", None)
     if not isinstance(paper, Settings | None):
         raise InputError(f"{name}: PAPER must be a vivace.Settings, got {type(paper).__name__}")
+    script = getattr(module, "script", None)
+    if script is not None and not callable(script):
+        raise InputError(f"{name}: script must be a function of the simulation, got {type(script).__name__}")
     summary = (module.__doc__ or "").strip().split("\n")[0]
     return Setup(
         name,
@@ -98,6 +114,7 @@ def _setup(module: ModuleType, name: str) -> Setup:
         paper,
         camera,
         getattr(module, "check", None),
+        script,
     )
 
 
