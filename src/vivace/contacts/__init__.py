@@ -3,21 +3,30 @@
 import numpy as np
 
 from ..plan import Plan
-from .detect import Detector, Found, Surfaces
+from .detect import Detector, Found, Surfaces, make_surfaces
 from .fit import COLORS, Batches, find_batches, first_fit
 
-__all__ = ["COLORS", "Batches", "Detector", "Found", "Surfaces", "find_batches", "first_fit", "surfaces_of"]
+__all__ = [
+    "COLORS",
+    "Batches",
+    "Detector",
+    "Found",
+    "Surfaces",
+    "find_batches",
+    "first_fit",
+    "make_surfaces",
+    "surfaces_of",
+]
 
 
 def surfaces_of(plan: Plan) -> Surfaces:
     """What may touch in a plan, in its rows; a spare row behind them stands for corners that are not there."""
     model, rows = plan.model, len(plan.order) + 1
-    triangles = plan.row_of[model.triangles].astype(np.int32)
-    edges = np.unique(np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
-    by_particles = model.touching is not None and model.touching.by_particles
-    points = plan.row_of if by_particles else np.unique(triangles)
+    triangles, touching = plan.row_of[model.triangles], model.touching
+    assert touching is not None
+    points = plan.row_of if touching.by_particles else np.unique(triangles)
     bodies, rest = np.full(rows, -1, np.int32), np.zeros((rows, 3), np.float32)
     for number, (_, particles) in enumerate(model.bodies):
         bodies[plan.row_of[particles]] = number
     rest[plan.row_of] = model.rest
-    return Surfaces(points.astype(np.int32)[:, None], edges.astype(np.int32), triangles, bodies, rest)
+    return make_surfaces(points, triangles, bodies, rest, touching.thickness)

@@ -3,8 +3,10 @@
 import numpy as np
 from numba import prange
 
-from ..kernels.compile import compiled, compiled_parallel
-from .grid import CHUNKS, Grid, overlapping
+from ..kernels.compile import compiled, compiled_parallel, floats_at
+from .cells import ASKED, BOX, CHUNKS, ask_as_stored, into_cells, lists_at, near_things
+
+FLATTEST = 1e-5  # sine of the angle between edge and plane: positions are rounded
 
 
 def crossing_pairs(positions: np.ndarray, triangles: np.ndarray) -> int:
@@ -13,18 +15,18 @@ def crossing_pairs(positions: np.ndarray, triangles: np.ndarray) -> int:
         return 0
     corners = positions[triangles].astype(np.float32)
     low, high = corners.min(axis=1), corners.max(axis=1)
-    cell = float(np.linalg.norm(corners[:, 1] - corners[:, 0], axis=1).mean()) or 1.0
-    grid = Grid(low, high, cell, 1)
-    return int(_count(triangles.astype(np.int32), corners.astype(np.float64), low, high, *grid.lists).sum())
+    rounding = np.spacing(np.abs(corners).max(axis=(1, 2)))[:, None].repeat(2, axis=1)
+    cells = into_cells((low + high) / 2, (high - low) / 2, np.zeros_like(low), rounding)
+    return int(_count(triangles.astype(np.int32), corners.astype(np.float64), cells.addresses).sum())
 
 
 @compiled
 def _pierces(a, b, p, q, r):
-    """Whether edge ab goes through triangle pqr (Möller and Trumbore 1997)."""
+    """Whether edge ab goes through triangle pqr (Möller and Trumbore 1997); one in its plane does not."""
     way, u, v = b - a, q - p, r - p
     h = np.cross(way, v)
     determinant = np.dot(u, h)
-    if determinant == 0:
+    if abs(determinant) <= FLATTEST * np.linalg.norm(way) * np.linalg.norm(np.cross(u, v)):
         return False
     s = a - p
     of_q = np.dot(s, h) / determinant
@@ -35,22 +37,24 @@ def _pierces(a, b, p, q, r):
 
 
 @compiled_parallel
-def _count(triangles, corners, low, high, inverse, reach, bits, offsets, tiles, boxes, flags):
+def _count(triangles, corners, cells):
     counts = np.zeros(CHUNKS, np.int64)
-    grid = inverse, reach, bits, offsets, tiles, boxes, flags
     for chunk in prange(CHUNKS):
-        counts[chunk] = _count_chunk(chunk, triangles, corners, low, high, grid)
+        counts[chunk] = _count_chunk(chunk, triangles, corners, cells)
     return counts
 
 
 @compiled
-def _count_chunk(chunk, triangles, corners, low, high, grid):
-    near, asked, crossing, total = np.empty(256, np.int32), np.zeros(8, np.float32), 0, len(triangles)
-    for i in range(chunk * total // CHUNKS, (chunk + 1) * total // CHUNKS):
-        found, near = overlapping(i, low, high, *grid, asked, near)
+def _count_chunk(chunk, triangles, corners, cells):
+    near, asked, crossing, total = np.empty(256, np.int32), np.zeros(ASKED, np.float32), 0, len(triangles)
+    low, high, lists = np.empty(3, np.float32), np.empty(3, np.float32), lists_at(cells)
+    order, numbers = lists[0], floats_at(asked.ctypes.data)
+    for place in range(chunk * total // CHUNKS, (chunk + 1) * total // CHUNKS):
+        i, level = order[place], ask_as_stored(place, lists, np.float32(0), asked, low, high)
+        found, near = near_things(BOX, numbers, low, high, level, place, lists, near)
         for k in range(found):
-            j = near[k]
-            if j > i and not _joined(triangles, i, j):
+            j = order[near[k]]
+            if not _joined(triangles, i, j):
                 crosses = False
                 for e in range(3):
                     f = (e + 1) % 3

@@ -1,7 +1,9 @@
 """Contacts between soft things within a substep: points against triangles, edges against edges, or point against point.
 
-All that moves does so in a straight line from where it is to where it is predicted. Boxes around these ways go into a
-grid; the mean way of all is taken off first, so that a heap that falls as one does not make its boxes long.
+All that moves does so in a straight line from where it is to where it is predicted. Pairs that may touch are listed for
+some time: every particle gets a tube around its way, as seen by who goes along with the mean of all, and the list holds
+until one is no longer near its tube's end. Which pairs of the list touch is looked at in every substep, eight at once;
+the list only spares work, so contacts and their order do not depend on when it was made.
 """
 
 from dataclasses import dataclass
@@ -11,28 +13,24 @@ import numpy as np
 from numba import prange
 
 from ..kernels.compile import compiled, compiled_parallel, floats_at, ints_at
-from ..kernels.lanes import WIDTH
+from ..kernels.lanes import WIDTH, lane_bits, lowest_bit
 from ..kernels.region import threads_set
-from ..kernels.rows import gather, load_block, store_block
-from .grid import CHUNKS, Grid, overlapping
-from .narrow import (
-    edge_distance,
-    edge_edge,
-    edge_sides,
-    nearest_on_edge,
-    nearest_on_triangle,
-    point_point,
-    point_sides,
-    point_triangle,
-    stay_apart,
-)
+from ..kernels.rows import gather, store_block
+from ..kernels.vec3 import sub
+from .cells import CHUNKS, EDGE, END, POINT, TRIANGLE, Cells
+from .edges import COUNTS, Hinges, find_hinges
+from .narrow import end_meeting, longest_way, meeting, of_edges, of_point, points_meeting
+from .pairs import Pairs, list_pairs, stored_things
 
 # How far the solver may move things beyond what was predicted: part of the thickness, and what may be stopped on its
 # way by something else, which is its whole way, up to some thicknesses.
-SLACK, LONGEST_WAY = 0.5, 1.5
-STRIDE = 32  # what asks goes in short runs, dealt out in turn, so that a crowded place is shared by all threads
-POINT, EDGE, TRIANGLE = 1, 2, 3  # by their corners
+SLACK, LONGEST_WAY = 0.2, 1.5
+# How many thicknesses particles may be from where they were predicted before the list is made anew; and ways more, as
+# many as keep the mean below so many thicknesses: a list for long is worth it only where most things hardly move.
+ROOM, MEAN_ROOM, MOST_WAYS = 0.15, 0.15, 8.0
+FASTER, MORE = 1.25, 0.12  # how much longer ways may get, and by how many thicknesses, before the list is made anew
 DATA = 8  # four shares, the direction, the thickness
+NOTHING = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +42,24 @@ class Surfaces:
     triangles: np.ndarray  # (t, 3) int32
     bodies: np.ndarray  # (rows,) int32, the body of each row
     rest: np.ndarray  # (rows, 3) float32
+    hinges: Hinges
+    ends: np.ndarray  # (k, 3) int32, edges at which a surface ends, and what is opposite
 
     @cached_property
-    def cell(self) -> float:
-        """A size for the grid's cells [m]: about that of a triangle."""
+    def edge_length(self) -> float:
+        """The mean length of edges [m]."""
         a, b = self.rest[self.edges[:, 0]], self.rest[self.edges[:, 1]]
-        return float(np.linalg.norm(a - b, axis=1).mean())
+        return float(np.linalg.norm(a - b, axis=1).mean()) if len(self.edges) else 0.0
+
+
+def make_surfaces(
+    points: np.ndarray, triangles: np.ndarray, bodies: np.ndarray, rest: np.ndarray, thickness: float
+) -> Surfaces:
+    """Of points (p,), triangles (t, 3), and the body and place at rest of every row."""
+    triangles = triangles.astype(np.int32)
+    edges = np.unique(np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
+    hinges, ends = find_hinges(edges, triangles, rest, thickness)
+    return Surfaces(points.astype(np.int32)[:, None], edges, triangles, bodies, rest, hinges, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,281 +73,244 @@ class Found:
         return len(self.corners)
 
 
+@dataclass(frozen=True, eq=False)
+class Tubes:
+    """Where particles may be for a list to hold, as seen by who goes along with the mean of all."""
+
+    mean: np.ndarray  # (3,) of all when the list was made
+    middles: np.ndarray  # (rows, 3) float32, of their ways
+    ways: np.ndarray  # (rows, 3) float32, half of them
+    margins: np.ndarray  # (rows, 2) float32, how far they may go beyond what is predicted, and be from it
+
+
 class Detector:
-    """Finds the contacts of a substep. `capacity` grows when there are more than ever before."""
+    """Finds the contacts of a substep. `capacity` grows when there are more pairs than ever before."""
 
     def __init__(self, surfaces: Surfaces, thickness: float, by_particles: bool):
-        self.surfaces, self.thickness = surfaces, thickness
-        self.by_particles = by_particles
-        self.capacity = 256  # of each chunk
-        self.times_grown = 0
+        self.surfaces, self.thickness = surfaces, np.float32(thickness)
+        self.distance = np.float32((1 + SLACK) * 1.02 * thickness)  # a little more, for rounding
+        self.kinds = [POINT] if by_particles else [TRIANGLE, END]
+        self.times_listed = 0
+        self._tubes: Tubes | None = None
+        self._pairs = {kind: Pairs() for kind in (*self.kinds, EDGE)}
+        self._room = {kind: (np.empty((0, 4), np.int32), np.empty((0, DATA), np.float32)) for kind in self._pairs}
+        self._listed: np.ndarray | None = None  # which edges are in their list
+
+    @property
+    def times_grown(self) -> int:
+        """How often there was not room enough for all pairs."""
+        return sum(pairs.times_grown for pairs in self._pairs.values())
 
     def find(self, start: np.ndarray, end: np.ndarray, threads: int = 1) -> Found:
         """Contacts of rows that go from `start` to `end`, both (rows, 4) float32; none if a number is not finite."""
-        if not (np.isfinite(start).all() and np.isfinite(end).all()):
-            return Found(np.zeros((0, 4), np.int32), np.zeros((0, DATA), np.float32))
         with threads_set(threads):
-            if self.by_particles:
-                return self._pairs(self.surfaces.points, self.surfaces.points, start, end, threads)
-            of_points = self._pairs(self.surfaces.triangles, self.surfaces.points, start, end, threads)
-            of_edges = self._pairs(self.surfaces.edges, self.surfaces.edges, start, end, threads)
-        return Found(
-            np.concatenate([of_points.corners, of_edges.corners]), np.concatenate([of_points.data, of_edges.data])
+            means = _means(self.surfaces.points, start, end)
+            if not np.isfinite(means).all():
+                return Found(np.zeros((0, 4), np.int32), np.zeros((0, DATA), np.float32))
+            if not self._holds(start, end, means):
+                self._tubes = self._make_tubes(start, end, means)
+                self._list_points()
+            found = [self._touching(kind, start, end) for kind in self.kinds]
+            if TRIANGLE in self.kinds:
+                found.append(self._touching_edges(found[0], start, end))
+        return Found(np.concatenate([corners for corners, _ in found]), np.concatenate([data for _, data in found]))
+
+    def _make_tubes(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> Tubes:
+        way, count = means[1] - means[0], max(len(self.surfaces.points), 1)
+        mean = np.sqrt(_squares(self.surfaces.points, start, end, way).sum() / count)
+        more = MEAN_ROOM * self.thickness / max(mean, 1e-12)
+        return Tubes(
+            means[0], *_around(start, end, way, self.thickness, np.float32(min(more, MOST_WAYS) if more >= 1 else 0))
         )
 
-    def _pairs(self, asking: np.ndarray, stored: np.ndarray, start: np.ndarray, end: np.ndarray, threads: int) -> Found:
-        mean = _mean_way(self.surfaces.points, start, end)
-        low, high, slack = _boxes(stored, start, end, mean, self.thickness)
-        cell = max(2 * self.surfaces.cell, 2 * self.thickness)
-        grid = Grid(low, high, cell, threads)
-        same = asking is stored
-        asking_low, asking_high, asking_slack = (
-            (low, high, slack) if same else _boxes(asking, start, end, mean, self.thickness)
-        )
-        while True:
-            counts, corners, data = _ask(
-                asking,
-                stored,
-                asking_low,
-                asking_high,
-                asking_slack,
-                slack,
-                *grid.lists,
-                start,
-                end,
-                self.surfaces.bodies,
-                self.surfaces.rest,
-                self.thickness,
-                self.capacity,
-            )
-            if counts.max() <= self.capacity:
-                break
-            self.capacity = 2 * int(counts.max())
-            self.times_grown += 1
-        kept = np.arange(self.capacity)[None, :] < counts[:, None]
-        return Found(corners[kept], data[kept])
+    def _holds(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> bool:
+        """Whether the lists have all that may touch."""
+        if self._tubes is None:
+            return False
+        tubes, longest = self._tubes, np.float32(LONGEST_WAY * self.thickness)
+        moved, arrays = means - tubes.mean, (tubes.middles, tubes.ways, tubes.margins)
+        return not _leave(self.surfaces.points, start, end, moved, *arrays, longest).any()
+
+    def _list_points(self) -> None:
+        """Pairs with points that may touch until a particle leaves its tube; edges have to be listed anew as well."""
+        points, surfaces = self.surfaces.points, self.surfaces
+        every = np.arange(len(points), dtype=np.int32)
+        cells = self._cells(points, every)
+        for kind in self.kinds:
+            asking = {POINT: points, TRIANGLE: surfaces.triangles, END: surfaces.ends}[kind]
+            self._list(kind, asking, points, every, cells)
+        self._listed = None
+        self.times_listed += 1
+
+    def _cells(self, things: np.ndarray, chosen: np.ndarray) -> Cells:
+        assert self._tubes is not None
+        return stored_things(things, self._tubes, chosen, self.surfaces.edge_length + 2 * float(self.distance))
+
+    def _list(self, kind: int, asking: np.ndarray, stored: np.ndarray, chosen: np.ndarray, cells: Cells) -> None:
+        assert self._tubes is not None
+        pairs = self._pairs[kind]
+        things = asking, stored, chosen, cells, self.surfaces, self._tubes
+        list_pairs(pairs, kind, *things, self.distance, self.thickness)
+        if len(self._room[kind][0]) < pairs.count:
+            self._room[kind] = np.empty((pairs.size, 4), np.int32), np.empty((pairs.size, DATA), np.float32)
+
+    def _touching(
+        self, kind: int, start: np.ndarray, end: np.ndarray, counting: np.ndarray = NOTHING
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Corners and data of the contacts of a kind."""
+        pairs, room = self._pairs[kind], self._room[kind]
+        arrays = pairs.count, pairs.corners, pairs.members, counting
+        counts = _touching(kind, *arrays, start, end, self.thickness, *room)
+        return _together(counts, pairs.count, *room)
+
+    def _touching_edges(
+        self, of_points: tuple[np.ndarray, np.ndarray], start: np.ndarray, end: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Contacts of the edges that count; they are listed anew if one of them is not in the list."""
+        surfaces = self.surfaces
+        counting = surfaces.hinges.counting(surfaces.edges, *of_points, start, end, self.thickness)
+        if self._listed is None or ((counting == COUNTS) & ~self._listed).any():
+            self._listed = counting > 0
+            chosen = np.flatnonzero(self._listed).astype(np.int32)
+            self._list(EDGE, surfaces.edges, surfaces.edges, chosen, self._cells(surfaces.edges, chosen))
+        return self._touching(EDGE, start, end, counting)
 
 
 @compiled_parallel
-def _mean_way(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    sums, count = np.zeros((CHUNKS, 3)), len(points)
+def _means(points, start, end):
+    """Of all points, at the start and at the end."""
+    sums, count = np.zeros((CHUNKS, 2, 3)), len(points)
     for chunk in prange(CHUNKS):
         for i in range(chunk * count // CHUNKS, (chunk + 1) * count // CHUNKS):
             for axis in range(3):
-                sums[chunk, axis] += end[points[i, 0], axis] - start[points[i, 0], axis]
-    return (sums.sum(axis=0) / max(count, 1)).astype(np.float32)
+                sums[chunk, 0, axis] += start[points[i, 0], axis]
+                sums[chunk, 1, axis] += end[points[i, 0], axis]
+    return sums.sum(axis=0) / max(count, 1)
 
 
 @compiled_parallel
-def _boxes(
-    members: np.ndarray, start: np.ndarray, end: np.ndarray, mean: np.ndarray, thickness: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Around the ways of all corners, as seen by who goes along with the mean, and larger by half the thickness and a
-    slack, which is the third.
-    """
-    count, corners = members.shape
-    low, high = np.empty((count, 3), np.float32), np.empty((count, 3), np.float32)
-    slack = np.empty(count, np.float32)
-    for i in prange(count):
-        longest = np.float32(0)
-        for corner in range(corners):
-            row, square = members[i, corner], np.float32(0)
-            for axis in range(3):
-                square += (end[row, axis] - start[row, axis]) ** 2
-            longest = max(longest, square)
-        slack[i] = 0.5 * SLACK * thickness + min(np.sqrt(longest), LONGEST_WAY * thickness)
-        grown = slack[i] + np.float32(0.5 * thickness)
-        for axis in range(3):
-            least, most = start[members[i, 0], axis], start[members[i, 0], axis]
-            for corner in range(corners):
-                row = members[i, corner]
-                here, there = start[row, axis], end[row, axis] - mean[axis]
-                least, most = min(least, here, there), max(most, here, there)
-            low[i, axis], high[i, axis] = least - grown, most + grown
-    return low, high, slack
-
-
-@compiled
-def _at(rows, row):
-    return np.float64(rows[row, 0]), np.float64(rows[row, 1]), np.float64(rows[row, 2])
-
-
-@compiled
-def _gap(rows, pair, found):
-    """n . (sum of share x)."""
-    gap = 0.0
-    for corner in range(4):
-        for axis in range(3):
-            gap += found[4 + axis] * found[corner] * rows[pair[corner], axis]
-    return gap
-
-
-@compiled
-def _meets(kind, pair, start, end, bodies, rest, thickness, slack, found):
-    """Whether a point and a triangle, two edges or two points come near; `found` takes the contact's data.
-
-    Within a body, what is nearer than the thickness without forces is let be.
-    """
-    a, b, c, d = pair
-    a0, a1, b0, b1 = _at(start, a), _at(end, a), _at(start, b), _at(end, b)
-    c0, c1, d0, d1 = _at(start, c), _at(end, c), _at(start, d), _at(end, d)
-    if kind == TRIANGLE:
-        near = point_triangle(a0, a1, b0, b1, c0, c1, d0, d1, thickness, slack, found)
-    elif kind == EDGE:
-        near = edge_edge(a0, a1, b0, b1, c0, c1, d0, d1, thickness, slack, found)
-    else:
-        near = point_point(a0, a1, b0, b1, thickness, slack, found)
-    if not near:
-        return False
-    # The direction is that of the moment they met; at the start they must be on its side.
-    if _gap(start, pair, found) < 0:
-        found[4], found[5], found[6] = -found[4], -found[5], -found[6]
-    if _gap(end, pair, found) > thickness + slack:
-        return False
-    found[7] = thickness
-    if bodies[a] != bodies[d if kind == EDGE else b]:
-        return True
-    if kind == TRIANGLE:
-        return nearest_on_triangle(_at(rest, a), _at(rest, b), _at(rest, c), _at(rest, d)) >= thickness
-    if kind == EDGE:
-        return edge_distance(_at(rest, a), _at(rest, b), _at(rest, c), _at(rest, d)) >= thickness
-    return nearest_on_edge(_at(rest, a), _at(rest, b), _at(rest, b)) >= thickness
-
-
-@compiled
-def _pair_up(kind, asking, i, stored, near, count, slacks, stored_slacks, pairs, reaches, filled, spare):
-    """Write down the pairs of i with all that is near and has no corner in common with it; how many there are now."""
-    for k in range(count):
-        j = near[k]
-        if kind == TRIANGLE:
-            p, a, b, c = stored[j, 0], asking[i, 0], asking[i, 1], asking[i, 2]
-            if p == a or p == b or p == c:
-                continue
-        elif kind == EDGE:
-            p, a, b, c = asking[i, 0], asking[i, 1], stored[j, 0], stored[j, 1]
-            if j <= i or p == b or p == c or a == b or a == c:
-                continue
-        else:
-            p, a, b, c = asking[i, 0], stored[j, 0], spare, spare
-            if j <= i:
-                continue
-        pairs[filled, 0], pairs[filled, 1], pairs[filled, 2], pairs[filled, 3] = p, a, b, c
-        reaches[filled] = slacks[i] + stored_slacks[j]
-        filled += 1
-    return filled
-
-
-@compiled
-def _look_quickly(kind, pairs, reaches, filled, start, end, thickness, apart):
-    """1 in `apart` for each pair that a quick look tells apart; the last block is filled up with its last pair."""
-    blocks = (filled + WIDTH - 1) // WIDTH
-    for k in range(filled, blocks * WIDTH):
-        pairs[k] = pairs[filled - 1]
-        reaches[k] = reaches[filled - 1]
-    here, there = floats_at(start.ctypes.data), floats_at(end.ctypes.data)
-    corners, slack, answers = ints_at(pairs.ctypes.data), floats_at(reaches.ctypes.data), floats_at(apart.ctypes.data)
-    for block in range(blocks):
-        before, after = gather(here, corners, block, 4), gather(there, corners, block, 4)
-        near = load_block(slack, block, 1) + np.float32(thickness)
-        if kind == TRIANGLE:
-            store_block(answers, block, stay_apart(point_sides(before), point_sides(after), near))
-        else:
-            store_block(answers, block, stay_apart(edge_sides(before), edge_sides(after), near))
-
-
-@compiled_parallel
-def _ask(
-    asking,
-    stored,
-    low,
-    high,
-    slacks,
-    stored_slacks,
-    inverse,
-    reach,
-    bits,
-    offsets,
-    tiles,
-    boxes,
-    flags,
-    start,
-    end,
-    bodies,
-    rest,
-    thickness,
-    capacity,
-):
-    """Contacts of what asks with what is stored: how many in each chunk, their corners and their data."""
-    counts = np.zeros(CHUNKS, np.int64)
-    corners, data = np.empty((CHUNKS, capacity, 4), np.int32), np.empty((CHUNKS, capacity, DATA), np.float32)
-    grid = inverse, reach, bits, offsets, tiles, boxes, flags
+def _squares(points, start, end, mean_way):
+    sums, count = np.zeros(CHUNKS), len(points)
     for chunk in prange(CHUNKS):
-        counts[chunk] = _ask_chunk(
-            chunk,
-            asking,
-            stored,
-            low,
-            high,
-            slacks,
-            stored_slacks,
-            grid,
-            start,
-            end,
-            bodies,
-            rest,
-            thickness,
-            corners[chunk],
-            data[chunk],
+        for i in range(chunk * count // CHUNKS, (chunk + 1) * count // CHUNKS):
+            for axis in range(3):
+                sums[chunk] += (end[points[i, 0], axis] - start[points[i, 0], axis] - mean_way[axis]) ** 2
+    return sums
+
+
+@compiled_parallel
+def _around(start, end, mean_way, thickness, more):
+    """Middles, half ways and margins of the tubes of all rows; with room for so many ways more."""
+    rows = len(start)
+    middles, ways = np.empty((rows, 3), np.float32), np.empty((rows, 3), np.float32)
+    margins, longest = np.empty((rows, 2), np.float32), np.float32(LONGEST_WAY) * thickness
+    for row in prange(rows):
+        whole, apart = np.float32(0), np.float32(0)
+        for axis in range(3):
+            way = end[row, axis] - start[row, axis]
+            whole += way * way
+            ways[row, axis] = np.float32(0.5) * np.float32(way - mean_way[axis])
+            middles[row, axis] = start[row, axis] + ways[row, axis]
+            apart += ways[row, axis] ** 2
+        margins[row, 0] = min(np.float32(FASTER) * np.sqrt(whole) + np.float32(MORE) * thickness, longest)
+        margins[row, 1] = np.float32(ROOM) * thickness + np.float32(2) * more * np.sqrt(apart)
+    return middles, ways, margins
+
+
+@compiled_parallel
+def _leave(points, start, end, moved, middles, ways, margins, longest):
+    """Of each chunk, whether one is not within its room of its tube's end, or goes farther than it may."""
+    out, count = np.zeros(CHUNKS, np.bool_), len(points)
+    for chunk in prange(CHUNKS):
+        one = False
+        for i in range(chunk * count // CHUNKS, (chunk + 1) * count // CHUNKS):
+            row = points[i, 0]
+            before, after, way = 0.0, 0.0, np.float32(0)
+            for axis in range(3):
+                at = middles[row, axis] + ways[row, axis]
+                before += (start[row, axis] - moved[0, axis] - at) ** 2
+                after += (end[row, axis] - moved[1, axis] - at) ** 2
+                way += (end[row, axis] - start[row, axis]) ** 2
+            one |= max(before, after) > margins[row, 1] ** 2 or min(np.sqrt(way), longest) > margins[row, 0]
+        out[chunk] = one
+    return out
+
+
+@compiled_parallel
+def _touching(kind, count, pairs, members, counting, start, end, thickness, corners, data):
+    """Those of the pairs that touch: how many in each chunk, written from the chunk's first place on."""
+    counts, blocks = np.zeros(CHUNKS, np.int64), (count + WIDTH - 1) // WIDTH
+    for chunk in prange(CHUNKS):
+        first, last = chunk * blocks // CHUNKS, (chunk + 1) * blocks // CHUNKS
+        counts[chunk] = _touching_of(
+            kind, count, pairs, members, counting, start, end, thickness, corners, data, first, last
         )
-    return counts, corners, data
+    return counts
 
 
 @compiled
-def _ask_chunk(
-    chunk,
-    asking,
-    stored,
-    low,
-    high,
-    slacks,
-    stored_slacks,
-    grid,
-    start,
-    end,
-    bodies,
-    rest,
-    thickness,
-    corners,
-    data,
-):
-    """What one chunk finds. A function of its own: within a parallel loop, arrays that grow are Numba's undoing."""
-    runs, spare, kind = (len(asking) + STRIDE - 1) // STRIDE, len(start) - 1, asking.shape[1]
-    found, near, asked = np.empty(DATA), np.empty(256, np.int32), np.zeros(8, np.float32)
-    pairs, reaches, apart = np.empty((4096, 4), np.int32), np.empty(4096, np.float32), np.zeros(4096, np.float32)
-    total = 0
-    for run in range(chunk, runs, CHUNKS):
-        filled = 0
-        for i in range(run * STRIDE, min((run + 1) * STRIDE, len(asking))):
-            count, near = overlapping(i, low, high, *grid, asked, near)
-            if filled + count + WIDTH > len(pairs):
-                size = 2 * (filled + count + WIDTH)
-                larger, longer = np.empty((size, 4), np.int32), np.empty(size, np.float32)
-                larger[:filled] = pairs[:filled]
-                longer[:filled] = reaches[:filled]
-                pairs, reaches, apart = larger, longer, np.zeros(size, np.float32)
-            filled = _pair_up(
-                kind, asking, i, stored, near, count, slacks, stored_slacks, pairs, reaches, filled, spare
-            )
-        if kind != POINT and filled:
-            _look_quickly(kind, pairs, reaches, filled, start, end, thickness, apart)
-        for k in range(filled):
-            if apart[k] == 0:
-                pair = pairs[k, 0], pairs[k, 1], pairs[k, 2], pairs[k, 3]
-                if _meets(kind, pair, start, end, bodies, rest, thickness, reaches[k], found):
-                    if total < len(corners):
-                        for corner in range(4):
-                            corners[total, corner] = pair[corner]
-                        for number in range(DATA):
-                            data[total, number] = found[number]
-                    total += 1
-    return total
+def _touching_of(kind, count, pairs, members, counting, start, end, thickness, corners, data, first, last):
+    here, there, rows = floats_at(start.ctypes.data), floats_at(end.ctypes.data), ints_at(pairs.ctypes.data)
+    numbers = np.empty((DATA, WIDTH), np.float32)
+    made = floats_at(numbers.ctypes.data)
+    slack, longest, one = np.float32(SLACK) * thickness, np.float32(LONGEST_WAY) * thickness, np.float32(1)
+    place = first * WIDTH
+    for block in range(first, last):
+        before, after = gather(here, rows, block, 4), gather(there, rows, block, 4)
+        ways = sub(after[0], before[0]), sub(after[1], before[1]), sub(after[2], before[2]), sub(after[3], before[3])
+        if kind == TRIANGLE:
+            near = slack + longest_way(ways, longest)
+            met, f, g, normal = meeting(True, of_point(before), of_point(after), thickness, near)
+            shares = one + f * np.float32(0), f + g - one, -f, -g
+        elif kind == EDGE:
+            near = slack + longest_way(ways, longest)
+            met, f, g, normal = meeting(False, of_edges(before), of_edges(after), thickness, near)
+            shares = one - f, f, g - one, -g
+        elif kind == END:
+            near = slack + longest_way(ways[:3], longest)
+            met, f, normal = end_meeting(before, after, thickness, near)
+            shares = one + f * np.float32(0), f - one, -f, f * np.float32(0)
+        else:
+            near = slack + longest_way(ways[:2], longest)
+            met, normal = points_meeting(sub(before[0], before[1]), sub(after[0], after[1]), thickness, near)
+            zero = met * np.float32(0)
+            shares = zero + one, zero - one, zero, zero
+        bits = lane_bits(met > np.float32(0))
+        if block == last - 1:
+            bits &= (1 << min(count - block * WIDTH, WIDTH)) - 1
+        if bits == 0:
+            continue
+        for i in range(4):
+            store_block(made, i, shares[i])
+        for i in range(3):
+            store_block(made, 4 + i, normal[i])
+        while bits:
+            lane = lowest_bit(bits)
+            bits &= bits - 1
+            if kind == EDGE:
+                first_edge, second_edge = members[block * WIDTH + lane]
+                if min(counting[first_edge], counting[second_edge]) < COUNTS:
+                    continue
+            for i in range(4):
+                corners[place, i] = pairs[block * WIDTH + lane, i]
+            for i in range(7):
+                data[place, i] = numbers[i, lane]
+            data[place, 7] = thickness
+            place += 1
+    return place - first * WIDTH
+
+
+@compiled_parallel
+def _together(counts, count, corners, data):
+    """What the chunks of a list have found, one after the other."""
+    begins, blocks = np.zeros(CHUNKS + 1, np.int64), (count + WIDTH - 1) // WIDTH
+    for chunk in range(CHUNKS):
+        begins[chunk + 1] = begins[chunk] + counts[chunk]
+    of, numbers = np.empty((begins[-1], 4), np.int32), np.empty((begins[-1], DATA), np.float32)
+    for chunk in prange(CHUNKS):
+        first, last, place = begins[chunk], begins[chunk + 1], chunk * blocks // CHUNKS * WIDTH
+        of[first:last], numbers[first:last] = (
+            corners[place : place + last - first],
+            data[place : place + last - first],
+        )
+    return of, numbers

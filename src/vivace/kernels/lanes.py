@@ -192,6 +192,26 @@ def _all_lanes(mask):
     return (lambda mask: _all_bits(mask)) if mask == mask8 else (lambda mask: mask)
 
 
+@intrinsic
+def lane_bits(typing_context, mask):
+    """A whole number with bit i set where the mask holds in lane i."""
+
+    def generate(context, builder, signature, args):
+        return builder.zext(builder.bitcast(args[0], ir.IntType(WIDTH)), ir.IntType(64))
+
+    return types.int64(mask), generate
+
+
+@intrinsic
+def lowest_bit(typing_context, bits):
+    """The number of the lowest bit set; there must be one."""
+
+    def generate(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
 def multiply_add(a, b, c):
     """a * b + c, rounded the same way wherever it stands: the compiler has no choice left."""
     return a * b + c
