@@ -5,8 +5,25 @@ import numpy as np
 from ..plan import Plan
 from .detect import Detector, Found, Surfaces
 from .fit import COLORS, Batches, find_batches, first_fit
+from .visits import TouchLists, VertexColors, colors_with, crowding, meetings, slots_for, touch_lists
 
-__all__ = ["COLORS", "Batches", "Detector", "Found", "Surfaces", "find_batches", "first_fit", "surfaces_of"]
+__all__ = [
+    "COLORS",
+    "Batches",
+    "Detector",
+    "Found",
+    "Surfaces",
+    "TouchLists",
+    "VertexColors",
+    "colors_with",
+    "crowding",
+    "find_batches",
+    "first_fit",
+    "meetings",
+    "slots_for",
+    "surfaces_of",
+    "touch_lists",
+]
 
 
 def surfaces_of(plan: Plan) -> Surfaces:
