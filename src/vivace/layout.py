@@ -154,24 +154,67 @@ def _fill(
 
 @dataclass(eq=False)
 class Incidence:
-    """A group's constraints as the particles of a layout meet them; a slot without one has corner -1."""
+    """A group's constraints as the particles of some blocks meet them; a slot without one has corner -1, strength 0."""
 
     bounds: np.ndarray  # (blocks + 1,) int32, slots of each block
-    constraints: np.ndarray  # (slots, 8) int32
+    members: np.ndarray  # (slots, 8, arity) int32
     corners: np.ndarray  # (slots, 8) float32
+    rest: np.ndarray  # (slots, rest values, 8) float32
+    strengths: np.ndarray  # (slots, 8) float32
 
 
-def incidence(particles: np.ndarray, vertices: np.ndarray, particle_count: int) -> Incidence:
-    """The constraints (m, arity) on each particle of the blocks (b, 8)."""
-    size, arity = vertices.shape
-    order = np.argsort(vertices.ravel(), kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(vertices.ravel(), minlength=particle_count))])
-    lengths = np.diff(offsets)[particles].max(axis=1)
-    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    block = np.repeat(np.arange(len(particles)), lengths)
-    turn = np.arange(len(block)) - bounds[block]
-    place = offsets[particles[block]] + turn[:, None]
-    there = place < offsets[particles[block] + 1]
-    entry = order[np.where(there, place, 0)] if size else np.zeros_like(place)
-    corners = np.where(there, entry % arity, -1).astype(np.float32)
-    return Incidence(bounds, np.where(there, entry // arity, 0).astype(np.int32), corners)
+class Incident:
+    """A group's constraints (m, arity) by their particles, to be laid out for one coloring after the other."""
+
+    def __init__(self, vertices: np.ndarray, rest: np.ndarray, strengths: np.ndarray, particle_count: int):
+        self.vertices, self.strengths = vertices, strengths.astype(np.float32)
+        self.rest = np.ascontiguousarray(rest.reshape(len(vertices), -1), np.float32)
+        self.entries = np.argsort(vertices.ravel(), kind="stable")  # arity * constraint + corner
+        self.offsets = np.concatenate([[0], np.cumsum(np.bincount(vertices.ravel(), minlength=particle_count))])
+
+    def lay_out(self, particles: np.ndarray) -> Incidence:
+        """The constraints on each particle of the blocks (b, 8)."""
+        lengths = np.diff(self.offsets)[particles].max(axis=1)
+        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        slots = int(bounds[-1])
+        made = Incidence(
+            bounds,
+            np.empty((slots, WIDTH, self.vertices.shape[1]), np.int32),
+            np.empty((slots, WIDTH), np.float32),
+            np.empty((slots, self.rest.shape[1], WIDTH), np.float32),
+            np.empty((slots, WIDTH), np.float32),
+        )
+        lists = self.offsets, self.entries, self.vertices, self.rest, self.strengths
+        _fill_incidence(particles, *lists, bounds, made.members, made.corners, made.rest, made.strengths)
+        return made
+
+
+@compiled_parallel
+def _fill_incidence(
+    particles: np.ndarray,
+    offsets: np.ndarray,
+    entries: np.ndarray,
+    vertices: np.ndarray,
+    own_rest: np.ndarray,
+    own_strengths: np.ndarray,
+    bounds: np.ndarray,
+    members: np.ndarray,
+    corners: np.ndarray,
+    rest: np.ndarray,
+    strengths: np.ndarray,
+) -> None:
+    arity = vertices.shape[1]
+    for block in prange(len(particles)):
+        for lane in range(WIDTH):
+            entry, end = offsets[particles[block, lane]], offsets[particles[block, lane] + 1]
+            for slot in range(bounds[block], bounds[block + 1]):
+                which, corner = 0, -1
+                if entry < end:
+                    which, corner = entries[entry] // arity, entries[entry] % arity
+                corners[slot, lane] = corner
+                strengths[slot, lane] = own_strengths[which] if corner >= 0 else 0
+                for k in range(arity):
+                    members[slot, lane, k] = vertices[which, k]
+                for k in range(own_rest.shape[1]):
+                    rest[slot, k, lane] = own_rest[which, k]
+                entry += 1

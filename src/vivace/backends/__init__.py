@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..checks import choice
 from ..collision.surface import Ways
 from ..coloring import Coloring
@@ -31,8 +33,8 @@ class Touches:
     """Contacts between soft things in the last substep."""
 
     contacts: int
-    colors: int
-    overflow: int  # contacts that found no color, and were averaged
+    colors: int  # of the contacts, or of the particles where these are visited
+    overflow: int  # contacts that found no color, and were averaged; visited particles: projected after the visits
     times_grown: int  # how often there were more than ever before, and room had to be made
 
 
@@ -55,6 +57,8 @@ class SystemSweeps(Protocol):
 
     def color_by(self, coloring: Coloring) -> None: ...  # visit particles in this order from now on
 
+    def order_by(self, colors: np.ndarray, count: int) -> None: ...  # the same, until contacts are found again
+
     def project(self, group: int) -> Any: ...  # local step: nearest rest shapes, as pulls on the particles
 
     def relax(self, color: int, omega: float = 1.0) -> Any: ...  # move each particle to where its forces balance
@@ -75,6 +79,8 @@ class VisitSweeps(Protocol):
 
     coloring: Coloring
     aim: Any
+
+    def order_by(self, colors: np.ndarray, count: int) -> None: ...  # visit particles in the order of these colors
 
     def visit(self, group: int, color: int) -> Any: ...  # add up what a group asks of the particles of a color
 
@@ -99,6 +105,17 @@ class ContactSweeps(Protocol):
     def project(self, carry_aims: bool = False) -> Sequence[Any]: ...  # push them apart, with friction
 
 
+class TouchSweeps(Protocol):
+    """Contacts met particle by particle, on a plan whose particles are colored and whose model lets them touch."""
+
+    @property
+    def slots(self) -> int: ...  # colors that there may be
+
+    def detect(self) -> None: ...  # find contacts, and visit particles in colors that are proper for them too
+
+    def touch(self, color: int) -> Any: ...  # move each particle of a color by its share of each of its contacts
+
+
 class Sweeps(Protocol):
     """A plan's sweeps on a backend. A sweep is a token: what it is, only the backend knows."""
 
@@ -112,6 +129,9 @@ class Sweeps(Protocol):
 
     @property
     def contacts(self) -> ContactSweeps: ...
+
+    @property
+    def touches(self) -> TouchSweeps: ...
 
     @property
     def system(self) -> SystemSweeps: ...

@@ -2,7 +2,7 @@
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from .cpu_apart import CpuApart
 from .cpu_colliders import CpuColliders
 from .cpu_contacts import CpuContacts
 from .cpu_system import CpuSystem
+from .cpu_touches import CpuTouches
 from .cpu_visits import CpuVisits
 
 Token = int | Callable[[], None] | None  # a sweep's number, work for the host, or a look at the clock
@@ -156,6 +157,10 @@ class CpuSweeps:
         return CpuContacts(self)
 
     @cached_property
+    def touches(self) -> CpuTouches:
+        return CpuTouches(self)
+
+    @cached_property
     def colliders(self) -> CpuColliders:
         return CpuColliders(self)
 
@@ -277,11 +282,13 @@ class CpuSweeps:
         self._ticks = np.zeros(len(self._stages), np.int64)
         self._seconds, self._threads, self._waits, self._barriers = 0.0, 1, 0, 0
         if self.plan.model.touching is not None:
-            self.contacts.milliseconds = 0.0
+            self.contacts.milliseconds = self.contacts.recoloring = 0.0
 
     def _sweep_through(self, schedule: np.ndarray) -> None:
         if len(self._table) < len(self._rows):
             self._table = np.array(self._rows, region.SWEEP)
+        if self.plan.model.touching is not None:  # most colors are empty, which would cost a barrier each
+            schedule = schedule[self._table["first"][schedule] < self._table["last"][schedule]]
         start = time.perf_counter()
         threads = self.team.size()
         ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads)
@@ -304,7 +311,8 @@ class CpuSweeps:
         milliseconds = {stage: float(t * unit) for stage, t in zip(self._stages, self._ticks)}
         if self.plan.model.touching is None:
             return Outcome(not self._flaws.any(), residual, milliseconds, self._threads)
-        milliseconds["detect"], found = self.contacts.milliseconds, self.contacts
+        found = self.contacts
+        milliseconds["detect"], milliseconds["recolor"] = found.milliseconds, found.recoloring
         counts = Touches(found.count, found.colors, found.overflow, found.detector.times_grown)
         return Outcome(not self._flaws.any(), residual, milliseconds, self._threads, counts)
 
@@ -330,6 +338,17 @@ class CpuSweeps:
         self._rows[token] = _row(self._rows[token][3], kernel, first, last, arguments)
         if token < len(self._table):
             self._table[token] = self._rows[token]
+
+    def replace_all(self, tokens: Sequence[int], kernel, firsts: np.ndarray, lasts: np.ndarray, *arguments) -> None:
+        """The same for sweeps that differ in their items only: arrays are looked up once."""
+        addresses = _row(0, kernel, 0, 0, arguments)[-1]
+        for token, first, last in zip(tokens, firsts, lasts):
+            self._alive[token] = arguments
+            self._rows[token] = kernel.address, first, last, self._rows[token][3], addresses
+        if tokens and max(tokens) < len(self._table):
+            changed, chosen = self._table, list(tokens)
+            changed["kernel"][chosen], changed["addresses"][chosen] = kernel.address, addresses
+            changed["first"][chosen], changed["last"][chosen] = firsts, lasts
 
 
 def _row(stage: int, kernel, first: int, last: int, arguments: tuple) -> tuple:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contacts import COLORS, Batches, Detector, find_batches, surfaces_of
+from ..contacts import COLORS, Batches, Detector, Found, find_batches, surfaces_of
 from ..kernels.apart import average_kernel
 from ..kernels.contact import contact_apart_kernel, contact_kernel
 from ..kernels.lanes import WIDTH
@@ -31,32 +31,44 @@ class CpuContacts:
         touching = sweeps.plan.model.touching
         assert touching is not None
         self.detector = Detector(surfaces_of(sweeps.plan), touching.thickness, touching.by_particles)
-        self._friction = np.array([touching.friction], np.float32)
+        self.friction = np.array([touching.friction], np.float32)
         self._relaxation = np.ones(1, np.float32)
-        self._movable = sweeps.state.positions[:, 3] > 0
+        self.movable = sweeps.state.positions[:, 3] > 0
         self.project = cache(self._project)
         self._tokens: list[tuple[int, ...]] = []  # of the colors, then the overflow's two
         self._carried: list[list[np.ndarray]] = []
-        self.count = self.overflow = self.colors = 0
-        self.milliseconds = 0.0
+        self.count = self.overflow = self.colors = self.taken = 0
+        self.milliseconds = self.recoloring = 0.0  # the second is part of the first
 
     def detect(self) -> None:
         """Find the contacts of this substep, and let the sweeps go over them."""
         start = time.perf_counter()
-        found = self.detector.find(self.sweeps.state.positions, self.sweeps.predicted, self.sweeps.team.size())
-        batches = find_batches(found, self._movable)
-        if os.environ.get("VIVACE_DEBUG"):
-            batches.validate(self._movable)
+        found = self.find()
+        looked = time.perf_counter()
+        batches = self.take(found)
         self.count, self.overflow, self.colors = len(found), batches.overflow, batches.colors
-        arguments = self.sweeps.predicted, self.sweeps.state.positions, batches.corners, batches.data, self._friction
+        end = time.perf_counter()
+        self.milliseconds += (end - start) * 1e3
+        self.recoloring += (end - looked) * 1e3
+
+    def find(self) -> Found:
+        return self.detector.find(self.sweeps.state.positions, self.sweeps.predicted, self.sweeps.team.size())
+
+    def take(self, found: Found) -> Batches:
+        """Let the sweeps go over these contacts."""
+        batches = find_batches(found, self.movable)
+        if os.environ.get("VIVACE_DEBUG"):
+            batches.validate(self.movable)
+        self.taken = len(found)
+        arguments = self.sweeps.predicted, self.sweeps.state.positions, batches.corners, batches.data, self.friction
         apart, together, touched = self._overflow(batches)
         for tokens, carried in zip(self._tokens, self._carried):
-            for color in range(COLORS):
-                first, last = batches.first_block[color : color + 2]
-                self.sweeps.replace(tokens[color], contact_kernel(len(carried)), first, last, *arguments, *carried)
+            first, last = batches.first_block[:COLORS], batches.first_block[1 : COLORS + 1]
+            kernel = contact_kernel(len(carried))
+            self.sweeps.replace_all(tokens[:COLORS], kernel, first, last, *arguments, *carried)
             self.sweeps.replace(tokens[COLORS], contact_apart_kernel(), 0, -(-batches.overflow // WIDTH), *apart)
             self.sweeps.replace(tokens[COLORS + 1], average_kernel(len(carried)), 0, touched, *together, *carried)
-        self.milliseconds += (time.perf_counter() - start) * 1e3
+        return batches
 
     def _overflow(self, batches: Batches) -> tuple[tuple, tuple, int]:
         """What the overflow's two sweeps read, and how many rows it touches."""
@@ -69,7 +81,7 @@ class CpuContacts:
         shares, places = in_blocks(left.counts[0][filled]), np.ascontiguousarray(left.places[0][filled])
         corrections = aligned((int(left.begins[-1]), 4))
         rows = self.sweeps.predicted, self.sweeps.state.positions
-        apart = *rows, corners, batches.data[first:], self._friction, shares, places, corrections
+        apart = *rows, corners, batches.data[first:], self.friction, shares, places, corrections
         together = self.sweeps.predicted, left.rows, left.begins, corrections, self._relaxation
         return apart, together, len(left.rows)
 

@@ -30,7 +30,8 @@ class CpuSystem:
         self.pulls = aligned((self.system.pull_count, 4))
         self.layout: Layout | None = None
         self.coloring = sweeps.plan.coloring
-        self._visits: dict[int, tuple[int, float]] = {}
+        self._colors: np.ndarray | None = None
+        self._visits: dict[float, dict[int, int]] = {}  # for each omega the token of each color
         self._pairs = shape[0] // 2
         self._factor_step = 0.0
         self.aim = self._copy(self.aims, sweeps.predicted)
@@ -42,10 +43,18 @@ class CpuSystem:
     def color_by(self, coloring: Coloring) -> None:
         """Visit particles in the order of this coloring from now on."""
         self.coloring = coloring
-        self.layout = lay_out(self.system, coloring.colors, coloring.count, self.layout)
-        for token, (color, omega) in self._visits.items():
-            if color < coloring.count:
-                self.sweeps.replace(token, *self._visit(color, omega))
+        self.order_by(coloring.colors, coloring.count)
+
+    def order_by(self, colors: np.ndarray, count: int) -> None:
+        """Visit particles in the order of these colors, until told otherwise; some of the `count` may be empty."""
+        if colors is self._colors:
+            return
+        self._colors = colors
+        self.layout = lay_out(self.system, colors, count, self.layout)
+        for omega, tokens in self._visits.items():
+            kernel, _, _, *arguments = self._visit(0, omega)
+            ranges = np.array([self._range(color) for color in tokens])
+            self.sweeps.replace_all(list(tokens.values()), kernel, *ranges.T, *arguments)
 
     def _copy(self, target: np.ndarray, source: np.ndarray) -> int:
         return self.sweeps.sweep("integrate", copy_kernel(), 0, self._pairs, target, source)
@@ -70,13 +79,17 @@ class CpuSystem:
 
     def _relax(self, color: int, omega: float = 1.0) -> int:
         token = self.sweeps.sweep("relax", *self._visit(color, omega))
-        self._visits[token] = color, omega
+        self._visits.setdefault(omega, {})[color] = token
         return token
 
-    def _visit(self, color: int, omega: float) -> tuple:
+    def _range(self, color: int) -> tuple[int, int]:
+        """Of the blocks of a color; a schedule may have more colors than there are."""
         assert self.layout is not None
-        first, last = self.layout.first_block[color : color + 2]
-        return self._over(first, last, self.sweeps.predicted, omega, RELAX)
+        first_block = self.layout.first_block
+        return (first_block[color], first_block[color + 1]) if color + 1 < len(first_block) else (0, 0)
+
+    def _visit(self, color: int, omega: float) -> tuple:
+        return self._over(*self._range(color), self.sweeps.predicted, omega, RELAX)
 
     def _relax_apart(self) -> int:
         assert self.layout is not None

@@ -18,6 +18,7 @@ from .reference_apart import ReferenceApart
 from .reference_colliders import ReferenceColliders
 from .reference_contacts import ReferenceContacts
 from .reference_system import ReferenceSystem
+from .reference_touches import ReferenceTouches
 from .reference_visits import ReferenceVisits
 
 Sweep = Callable[[], None]
@@ -70,6 +71,10 @@ class ReferenceSweeps:
     @cached_property
     def contacts(self) -> ReferenceContacts:
         return ReferenceContacts(self)
+
+    @cached_property
+    def touches(self) -> ReferenceTouches:
+        return ReferenceTouches(self)
 
     @cached_property
     def system(self) -> ReferenceSystem:

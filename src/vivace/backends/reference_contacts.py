@@ -28,7 +28,11 @@ class ReferenceContacts:
         self.colors = np.zeros(0, np.int32)
 
     def detect(self) -> None:
-        self.found = self.detector.find(self.sweeps.state.positions, self.sweeps.predicted)
+        self.take(self.detector.find(self.sweeps.state.positions, self.sweeps.predicted))
+
+    def take(self, found: Found) -> None:
+        """Let the sweeps go over these contacts."""
+        self.found = found
         self.colors = first_fit(self.found.corners, self.sweeps.predicted[:, 3] > 0)
 
     def project(self, carry_aims: bool = False) -> list[Sweep]:

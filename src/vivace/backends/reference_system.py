@@ -23,12 +23,16 @@ class ReferenceSystem:
     def __init__(self, sweeps: "ReferenceSweeps"):
         assert sweeps.plan.system is not None and sweeps.plan.coloring is not None
         self.sweeps, self.system, self.coloring = sweeps, sweeps.plan.system, sweeps.plan.coloring
+        self.colors = self.coloring.colors
         self.aims, self.new = sweeps.predicted.copy(), sweeps.predicted.copy()
         self.earlier = [sweeps.predicted.copy(), sweeps.predicted.copy()]
         self.pulls = np.zeros((self.system.pull_count, 3), np.float32)
 
     def color_by(self, coloring: Coloring) -> None:
-        self.coloring = coloring
+        self.coloring, self.colors = coloring, coloring.colors
+
+    def order_by(self, colors: np.ndarray, count: int) -> None:
+        self.colors = colors
 
     def aim(self) -> None:
         self.aims[:] = self.sweeps.predicted
@@ -58,7 +62,7 @@ class ReferenceSystem:
         return partial(self._relax, color, np.float32(omega))
 
     def _relax(self, color: int, omega: np.float32) -> None:
-        chosen = np.flatnonzero(self.coloring.colors == color)
+        chosen = np.flatnonzero(self.colors == color)
         self.sweeps.predicted[chosen] = self._visited(chosen, omega)
 
     def relax_apart(self) -> Sweep:

@@ -21,6 +21,7 @@ class ReferenceVisits:
     def __init__(self, sweeps: "ReferenceSweeps"):
         assert sweeps.plan.coloring is not None
         self.sweeps, self.coloring = sweeps, sweeps.plan.coloring
+        self.colors = self.coloring.colors
         self.aims = sweeps.predicted.copy()
         self.moves, self.forces = np.zeros_like(self.aims), np.zeros_like(self.aims)
         self.compliant = any(planned.compliance is not None for planned in sweeps.plan.groups)
@@ -29,9 +30,13 @@ class ReferenceVisits:
         self.aims[:] = self.sweeps.predicted
 
     def visit(self, group: int, color: int) -> Sweep:
-        return partial(self._visit, group, np.flatnonzero(self.coloring.colors == color))
+        return partial(self._visit, group, color)
 
-    def _visit(self, group: int, chosen: np.ndarray) -> None:
+    def order_by(self, colors: np.ndarray, count: int) -> None:
+        self.colors = colors
+
+    def _visit(self, group: int, color: int) -> None:
+        chosen = np.flatnonzero(self.colors == color)
         planned, x = self.sweeps.plan.groups[group], self.sweeps.predicted
         which, corner = np.nonzero(np.isin(planned.vertices, chosen))
         particles = planned.vertices[which, corner]
@@ -52,9 +57,8 @@ class ReferenceVisits:
         sums += total
 
     def settle(self, color: int, omega: float) -> Sweep:
-        chosen = np.flatnonzero(self.coloring.colors == color)
-
         def move() -> None:
+            chosen = np.flatnonzero(self.colors == color)
             rows = [tuple(a[chosen].T) for a in (self.sweeps.predicted, self.aims, self.moves, self.forces)]
             made = settled(*rows, self.sweeps.step**2, np.float32(omega), np.float32(self.compliant))
             self.sweeps.predicted[chosen] = np.stack(made, axis=1)

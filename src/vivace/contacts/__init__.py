@@ -5,6 +5,7 @@ import numpy as np
 from ..plan import Plan
 from .detect import Detector, Found, Surfaces, make_surfaces
 from .fit import COLORS, Batches, find_batches, first_fit
+from .visits import TouchLists, VertexColors, colors_with, crowding, meetings, slots_for, touch_lists
 
 __all__ = [
     "COLORS",
@@ -12,10 +13,17 @@ __all__ = [
     "Detector",
     "Found",
     "Surfaces",
+    "TouchLists",
+    "VertexColors",
+    "colors_with",
+    "crowding",
     "find_batches",
     "first_fit",
     "make_surfaces",
+    "meetings",
+    "slots_for",
     "surfaces_of",
+    "touch_lists",
 ]
 
 

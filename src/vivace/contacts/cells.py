@@ -71,14 +71,13 @@ def into_cells(
         apart = float(np.prod(np.maximum(space, 1e-6)) / counts[level] / 4) ** (1 / 3)
         inverses[level] = 1 / max(CELL * float(reaches[level].max()), 0.45 * asked, apart)
         bits[level] = _bits(space * inverses[level], int(counts[level]))
-    bases = np.concatenate([[0], np.cumsum(1 << (bits @ [2, 1]))])
+    bases = np.concatenate([[0], np.cumsum(1 << (2 * bits[:, 0] + bits[:, 1]))])
     begins = np.concatenate([[0], np.cumsum(counts)])
     places = _places(middles, levels, inverses, bits, bases)
     order, offsets = _sort(places, int(bases[-1]))
     fields = _write(order, middles, halves, ways, margins)
-    whole = (np.ascontiguousarray(numbers, np.int32) for numbers in (begins, bits, bases))
-    begins, bits, bases = whole
-    return Cells(order, fields, begins, inverses, bits, bases, reaches, offsets)
+    small = begins.astype(np.int32), inverses, bits.astype(np.int32), bases.astype(np.int32)
+    return Cells(order, fields, *small, reaches, offsets)
 
 
 @compiled

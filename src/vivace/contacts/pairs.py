@@ -45,7 +45,8 @@ class Pairs:
 
 def stored_things(things: np.ndarray, tubes: Tubes, chosen: np.ndarray, asked: float) -> Cells:
     """Points (n, 1) or edges (n, 2) in cells, of which the `chosen` count; what asks for them is about so wide."""
-    return into_cells(*_things(things, chosen, tubes.middles, tubes.ways, tubes.margins), asked)
+    middles, halves, ways, margins = _things(things, chosen, tubes.middles, tubes.ways, tubes.margins)
+    return into_cells(middles, halves, ways, margins, asked)
 
 
 def list_pairs(

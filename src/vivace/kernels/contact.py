@@ -16,21 +16,38 @@ ARITY, DATA = 4, 8
 
 @value_function
 def contact_move(corners, starts, data, friction):
-    """What the gap asks for: corner i moves by inverse_mass_i * share_i * result.
+    """What the gap asks for: corner i moves by inverse_mass_i * share_i * result."""
+    return gap_move(combined(corners, data), combined(starts, data), contact_weight(corners, data), data, friction)
+
+
+@value_function
+def combined(corners, data):
+    """sum share_i x_i: from one side of the contact to the other."""
+    x, y, z = data[0] * corners[0][0], data[0] * corners[0][1], data[0] * corners[0][2]
+    for i in range(1, 4):
+        x, y, z = x + data[i] * corners[i][0], y + data[i] * corners[i][1], z + data[i] * corners[i][2]
+    return x, y, z
+
+
+@value_function
+def contact_weight(corners, data):
+    """sum inverse_mass_i share_i^2: how much the gap gives way to a unit push."""
+    weight = corners[0][3] * data[0] * data[0]
+    for i in range(1, 4):
+        weight = weight + corners[i][3] * data[i] * data[i]
+    return weight
+
+
+@value_function
+def gap_move(here, start, weight, data, friction):
+    """The push that opens a gap, from `combined` corners now and at the start.
 
     gap = n . sum share_i x_i, at least the thickness. Coulomb on positions as against colliders: the slide across n
     since the start shrinks by at most friction * depth.       Macklin et al. 2014, section 6.1
     """
     normal = data[4], data[5], data[6]
-    weight = corners[0][3] * data[0] * data[0]
-    x, y, z = data[0] * corners[0][0], data[0] * corners[0][1], data[0] * corners[0][2]
-    u, v, w = data[0] * starts[0][0], data[0] * starts[0][1], data[0] * starts[0][2]
-    for i in range(1, 4):
-        weight = weight + corners[i][3] * data[i] * data[i]
-        x, y, z = x + data[i] * corners[i][0], y + data[i] * corners[i][1], z + data[i] * corners[i][2]
-        u, v, w = u + data[i] * starts[i][0], v + data[i] * starts[i][1], w + data[i] * starts[i][2]
-    depth = data[7] - dot((x, y, z), normal)
-    way = sub((x, y, z), (u, v, w))
+    depth = data[7] - dot(here, normal)
+    way = sub(here, start)
     along = dot(way, normal)
     slide = way[0] - along * normal[0], way[1] - along * normal[1], way[2] - along * normal[2]
     length = norm(slide)

@@ -48,11 +48,11 @@ def position_based_dynamics(
         yield from [*sweeps.stop_at_colliders(), sweeps.update_velocities]
 
 
-def contact_sweeps(sweeps: Sweeps, carry_aims: bool = False) -> tuple[list[Any], list[Any]]:
-    """What finds the contacts of a substep, and what projects them; nothing where nothing may touch."""
+def contact_sweeps(sweeps: Sweeps, carry_aims: bool = False, detect: Any = None) -> tuple[list[Any], list[Any]]:
+    """What finds the contacts of a substep, `detect` if given, and what projects them; nothing if nothing may touch."""
     if sweeps.plan.model.touching is None:
         return [], []
-    return [sweeps.contacts.detect], list(sweeps.contacts.project(carry_aims))
+    return [detect or sweeps.contacts.detect], list(sweeps.contacts.project(carry_aims))
 
 
 def projections(sweeps: Sweeps) -> tuple[list[Any], list[Any]]:

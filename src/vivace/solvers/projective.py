@@ -42,15 +42,23 @@ def in_one_color(graph: Graph) -> Coloring:
 
 
 def projective_dynamics(
-    sweeps: Sweeps, iterate: Callable[[int], Iterable[Any]], iterations: int, substeps: int, aim: Any = None
+    sweeps: Sweeps,
+    iterate: Callable[[int], Iterable[Any]],
+    iterations: int,
+    substeps: int,
+    aim: Any = None,
+    detect: Any = None,
 ) -> Iterator[Any]:
-    """Bouaziz et al. 2014, algorithm 1, for each substep: `iterate(k)` is iteration k, colliders end each."""
-    detect, contacts = contact_sweeps(sweeps, carry_aims=True)
+    """Bouaziz et al. 2014, algorithm 1, for each substep: `iterate(k)` is iteration k, colliders end each.
+
+    `detect` is what finds contacts instead, where `iterate` meets them itself; those that it leaves are projected.
+    """
+    detects, contacts = contact_sweeps(sweeps, carry_aims=True, detect=detect)
     surfaces = [*contacts, *(sweeps.collide(i, carry_aims=True) for i in range(len(sweeps.plan.model.surfaces)))]
     aim = sweeps.system.aim if aim is None else aim
     for _ in range(substeps):
         yield sweeps.predict
-        yield from [*sweeps.advance_colliders(), *sweeps.stop_at_colliders(), aim, *detect]
+        yield from [*sweeps.advance_colliders(), *sweeps.stop_at_colliders(), aim, *detects]
         for k in range(iterations):
             yield from iterate(k)
             yield from surfaces

@@ -31,6 +31,8 @@ class Vivace:
         Chebyshev's schedule for the system's estimated spectral radius. The last sweep is never prolonged.
     coloring: a name or a function (graph, generator) -> colors.
     fresh: color anew, in another random order, every frame.
+    touch: meet contacts between soft things within the visits, in colors repaired for those of each substep, instead
+        of one by one at the end of each iteration.
 
     Materials in physical units whose constraints all have a projection are solved as Projective Dynamics. Others
     (Ratios, or Compliances with bend or volume) go vertex by vertex as PBD or XPBD: what all constraints on a particle
@@ -46,6 +48,7 @@ class Vivace:
     extrapolation: float = 1.55
     coloring: str | Algorithm = "brooks-vizing"
     fresh: bool = False
+    touch: bool = False
     MATERIALS: ClassVar[tuple[str, ...]] = ("ratios", "physical")
     KEEPS_MOMENTUM: ClassVar[bool] = False
     PROMISES_RESIDUAL: ClassVar[bool] = False
@@ -78,7 +81,8 @@ class Vivace:
     def reorder(self, sweeps: Sweeps, seed: int, frame: int) -> bool:
         """Before a frame: whether the order of visits has changed, so that the schedule must be made anew."""
         if self.fresh:
-            sweeps.system.color_by(color(sweeps.system.coloring.graph, self.coloring, seed + frame))
+            assert sweeps.plan.coloring is not None
+            sweeps.system.color_by(color(sweeps.plan.coloring.graph, self.coloring, seed + frame))
         return self.fresh
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
@@ -86,7 +90,7 @@ class Vivace:
             return self._position_based(sweeps, iterations, substeps)
         if self.extrapolation == 1:
             sweep = self._sweep(sweeps, self.omega)
-            return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps)
+            return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps, detect=self._detect(sweeps))
         # Of Gauss-Seidel, whose spectral radius is about the square of Jacobi's.
         radius = sweeps.plan.system.rayleigh(sweeps.plan.inverse_masses, float(sweeps.step)) ** 2
         omega = rounded(min(self.omega, 2 / (1 + (1 - radius**2) ** 0.5)))
@@ -102,21 +106,41 @@ class Vivace:
             prolong = system.extrapolate(k, min(FIRST, self.extrapolation) if k == 1 else known[k])
             return [prolong, *(early if k < EARLY else later)]
 
-        return projective_dynamics(sweeps, iterate, iterations, substeps)
+        return projective_dynamics(sweeps, iterate, iterations, substeps, detect=self._detect(sweeps))
 
     def _sweep(self, sweeps: Sweeps, omega: float) -> list[Any]:
         system = sweeps.system
-        return [*local_step(sweeps), *(system.relax(c, omega) for c in range(system.coloring.count))]
+        colors = [
+            [system.relax(c, omega), *self._touch(sweeps, c)] for c in range(self._color_count(sweeps, system.coloring))
+        ]
+        return [*local_step(sweeps), *chain(*colors)]
 
     def _position_based(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
-        visits, groups = sweeps.visits, range(len(sweeps.plan.groups))
+        visits, groups, omega = sweeps.visits, range(len(sweeps.plan.groups)), min(self.omega, 1.0)
         colors = [
-            [*(visits.visit(group, c) for group in groups), visits.settle(c, min(self.omega, 1.0))]
-            for c in range(visits.coloring.count)
+            [*(visits.visit(group, c) for group in groups), visits.settle(c, omega), *self._touch(sweeps, c)]
+            for c in range(self._color_count(sweeps, visits.coloring))
         ]
         # Back and forth: always in the same order, momentum would drift one way.
         there, back = list(chain(*colors)), list(chain(*reversed(colors)))
-        return projective_dynamics(sweeps, lambda k: back if k % 2 else there, iterations, substeps, visits.aim)
+        return projective_dynamics(
+            sweeps, lambda k: back if k % 2 else there, iterations, substeps, visits.aim, self._detect(sweeps)
+        )
+
+    def _touches(self, sweeps: Sweeps) -> bool:
+        return self.touch and sweeps.plan.model.touching is not None
+
+    def _color_count(self, sweeps: Sweeps, coloring: Coloring) -> int:
+        """The colors to visit; with contacts there can be more of them than now."""
+        return sweeps.touches.slots if self._touches(sweeps) else coloring.count
+
+    def _touch(self, sweeps: Sweeps, color: int) -> list[Any]:
+        """What pushes the particles of a color out of their contacts, after their visit."""
+        return [sweeps.touches.touch(color)] if self._touches(sweeps) else []
+
+    def _detect(self, sweeps: Sweeps) -> Any:
+        """What finds contacts and brings visits into an order that is proper for them, if it is not the usual way."""
+        return sweeps.touches.detect if self._touches(sweeps) else None
 
 
 SOLVERS = {"vivace": Vivace}

@@ -1,0 +1,84 @@
+"""Contacts met particle by particle on the fast backend, in colors that are proper for those of each substep."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..contacts import Found, TouchLists, colors_with, meetings, slots_for, touch_lists
+from ..kernels.region import threads_set
+from ..kernels.touch import touch_kernel
+
+if TYPE_CHECKING:
+    from .cpu import CpuSweeps
+
+NOTHING = np.zeros(1, np.int32)
+
+
+class CpuTouches:
+    """See `TouchSweeps`. A sweep for each color, whose items change with what is found."""
+
+    def __init__(self, sweeps: CpuSweeps):
+        self.sweeps, self.contacts = sweeps, sweeps.contacts
+        self.visits = sweeps.visits if sweeps.plan.system is None else sweeps.system
+        self._slots = slots_for(self.visits.coloring)
+        self.lists: TouchLists | None = None
+        self.touch = cache(self._touch)
+        self._tokens: dict[int, int] = {}  # of each color
+
+    @property
+    def slots(self) -> int:
+        return max(self._slots, self.visits.coloring.count)
+
+    def detect(self) -> None:
+        """Find the contacts of this substep, and let visits go in an order that is proper for them."""
+        start = time.perf_counter()
+        contacts, threads = self.contacts, self.sweeps.team.size()
+        found, movable = contacts.find(), contacts.movable
+        looked = time.perf_counter()
+        met = meetings(found.corners, movable)
+        colored = colors_with(self.visits.coloring, found.corners, movable, met, self.slots)
+        if os.environ.get("VIVACE_DEBUG"):
+            colored.validate(self.visits.coloring, found.corners, movable)
+        if colored.overflow:
+            met = meetings(found.corners, movable, colored.left)
+        with threads_set(threads):
+            self.visits.order_by(colored.colors, self.slots)
+            rows = self.sweeps.state.positions, self.sweeps.predicted
+            self.lists = touch_lists(found, met, colored.colors, self.slots, *rows, self.lists)
+        self._let_sweep(self.lists)
+        if colored.overflow or contacts.taken:
+            contacts.take(Found(found.corners[colored.left], found.data[colored.left]))
+        contacts.count, contacts.colors, contacts.overflow = len(found), colored.count, colored.overflow
+        end = time.perf_counter()
+        contacts.recoloring += (end - looked) * 1e3
+        contacts.milliseconds += (end - start) * 1e3
+
+    def _let_sweep(self, lists: TouchLists) -> None:
+        carried, colors = self.sweeps.carried, np.array(list(self._tokens), np.int64)
+        most = len(lists.first_block) - 1  # there may have been more, before `fresh` colors
+        self.sweeps.replace_all(
+            list(self._tokens.values()),
+            touch_kernel(len(carried)),
+            lists.first_block[np.minimum(colors, most)],
+            lists.first_block[np.minimum(colors + 1, most)],
+            self.sweeps.predicted,
+            lists.particles,
+            lists.bounds,
+            lists.corners,
+            lists.numbers,
+            lists.contacts,
+            lists.pushes,
+            lists.taken,
+            self.contacts.friction,
+            *carried,
+        )
+
+    def _touch(self, color: int) -> int:
+        kernel = touch_kernel(len(self.sweeps.carried))
+        self._tokens[color] = self.sweeps.sweep("contacts", kernel, 0, 0, NOTHING)
+        return self._tokens[color]
