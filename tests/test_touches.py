@@ -107,7 +107,8 @@ def test_colors_do_not_depend_on_earlier_contacts():
     other = two_sheets()
     other.positions, other.velocities = one.positions, one.velocities
     one.step(), other.step()
-    assert one.step().touches == other.step().touches
+    touches = [simulation.step().touches for simulation in (one, other)]
+    assert len({(touch.contacts, touch.colors, touch.overflow) for touch in touches}) == 1
     assert (bits(one.positions) == bits(other.positions)).all()
 
 

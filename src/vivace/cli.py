@@ -141,9 +141,7 @@ def run(
         writers = open_writers(output or [], simulation.model, settings.dt, setup.camera)
     title = f"{setup.name}, {simulation.model.particle_count} particles"
     with progress_bar(title, settings.frames, quiet=as_json) as advance:
-        recording = record(
-            simulation, settings.frames, writers, advance, budget_ms, settings.spend, setup.before_frame
-        )
+        recording = record(simulation, settings.frames, writers, advance, budget_ms, settings.spend, setup.before_frame)
     summary = summarize(setup.name, simulation, recording)
     if report:
         write_report(report, summary, recording)

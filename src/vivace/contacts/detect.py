@@ -13,12 +13,12 @@ import numpy as np
 from numba import prange
 
 from ..kernels.compile import compiled, compiled_parallel, floats_at, ints_at
-from ..kernels.lanes import WIDTH, lane_bits, lowest_bit
+from ..kernels.lanes import WIDTH, lane_bits, lowest_bit, maximum, minimum
 from ..kernels.region import threads_set
 from ..kernels.rows import gather, store_block
 from ..kernels.vec3 import sub
 from .cells import CHUNKS, EDGE, END, POINT, TRIANGLE, Cells
-from .edges import COUNTS, Hinges, find_hinges
+from .edges import COUNTS, PRESSED, Hinges, find_hinges
 from .narrow import end_meeting, longest_way, meeting, of_edges, of_point, points_meeting
 from .pairs import Pairs, list_pairs, stored_things
 
@@ -28,7 +28,8 @@ SLACK, LONGEST_WAY = 0.2, 1.5
 # How many thicknesses particles may be from where they were predicted before the list is made anew; and ways more, as
 # many as keep the mean below so many thicknesses: a list for long is worth it only where most things hardly move.
 ROOM, MEAN_ROOM, MOST_WAYS = 0.15, 0.15, 8.0
-FASTER, MORE = 1.25, 0.12  # how much longer ways may get, and by how many thicknesses, before the list is made anew
+CALMING, MOST_UNREST = 0.95, 6.0  # what is left of a particle's unrest from list to list, and its most
+FASTER, MORE = 1.25, 0.1  # how much longer ways may get, and by how many thicknesses, before the list is made anew
 DATA = 8  # four shares, the direction, the thickness
 NOTHING = np.zeros(0, np.uint8)
 
@@ -92,6 +93,7 @@ class Detector:
         self.kinds = [POINT] if by_particles else [TRIANGLE, END]
         self.times_listed = 0
         self._tubes: Tubes | None = None
+        self._unrest = np.zeros(0, np.float32)  # of rows that left their tubes not long ago
         self._pairs = {kind: Pairs() for kind in (*self.kinds, EDGE)}
         self._room = {kind: (np.empty((0, 4), np.int32), np.empty((0, DATA), np.float32)) for kind in self._pairs}
         self._listed: np.ndarray | None = None  # which edges are in their list
@@ -116,11 +118,16 @@ class Detector:
         return Found(np.concatenate([corners for corners, _ in found]), np.concatenate([data for _, data in found]))
 
     def _make_tubes(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> Tubes:
+        if len(self._unrest) != len(start):
+            self._unrest = np.zeros(len(start), np.float32)
         way, count = means[1] - means[0], max(len(self.surfaces.points), 1)
         mean = np.sqrt(_squares(self.surfaces.points, start, end, way).sum() / count)
         more = MEAN_ROOM * self.thickness / max(mean, 1e-12)
         return Tubes(
-            means[0], *_around(start, end, way, self.thickness, np.float32(min(more, MOST_WAYS) if more >= 1 else 0))
+            means[0],
+            *_around(
+                start, end, way, self.thickness, np.float32(min(more, MOST_WAYS) if more >= 1 else 0), self._unrest
+            ),
         )
 
     def _holds(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> bool:
@@ -129,7 +136,7 @@ class Detector:
             return False
         tubes, longest = self._tubes, np.float32(LONGEST_WAY * self.thickness)
         moved, arrays = means - tubes.mean, (tubes.middles, tubes.ways, tubes.margins)
-        return not _leave(self.surfaces.points, start, end, moved, *arrays, longest).any()
+        return not _leave(self.surfaces.points, start, end, moved, *arrays, longest, self._unrest).any()
 
     def _list_points(self) -> None:
         """Pairs with points that may touch until a particle leaves its tube; edges have to be listed anew as well."""
@@ -199,8 +206,8 @@ def _squares(points, start, end, mean_way):
 
 
 @compiled_parallel
-def _around(start, end, mean_way, thickness, more):
-    """Middles, half ways and margins of the tubes of all rows; with room for so many ways more."""
+def _around(start, end, mean_way, thickness, more, unrest):
+    """Middles, half ways and margins of the tubes of all rows, with room for some ways more, and for the restless."""
     rows = len(start)
     middles, ways = np.empty((rows, 3), np.float32), np.empty((rows, 3), np.float32)
     margins, longest = np.empty((rows, 2), np.float32), np.float32(LONGEST_WAY) * thickness
@@ -212,14 +219,19 @@ def _around(start, end, mean_way, thickness, more):
             ways[row, axis] = np.float32(0.5) * np.float32(way - mean_way[axis])
             middles[row, axis] = start[row, axis] + ways[row, axis]
             apart += ways[row, axis] ** 2
-        margins[row, 0] = min(np.float32(FASTER) * np.sqrt(whole) + np.float32(MORE) * thickness, longest)
-        margins[row, 1] = np.float32(ROOM) * thickness + np.float32(2) * more * np.sqrt(apart)
+        around = thickness * (1 + unrest[row])
+        margins[row, 0] = min(np.float32(FASTER) * np.sqrt(whole) + np.float32(MORE) * around, longest)
+        margins[row, 1] = np.float32(ROOM) * around + np.float32(2) * more * np.sqrt(apart)
+        unrest[row] *= np.float32(CALMING)
     return middles, ways, margins
 
 
 @compiled_parallel
-def _leave(points, start, end, moved, middles, ways, margins, longest):
-    """Of each chunk, whether one is not within its room of its tube's end, or goes farther than it may."""
+def _leave(points, start, end, moved, middles, ways, margins, longest, unrest):
+    """Of each chunk, whether one is not within its room of its tube's end, or goes farther than it may.
+
+    Those get restless: few particles in a heap at rest still move, and always the same.
+    """
     out, count = np.zeros(CHUNKS, np.bool_), len(points)
     for chunk in prange(CHUNKS):
         one = False
@@ -231,7 +243,8 @@ def _leave(points, start, end, moved, middles, ways, margins, longest):
                 before += (start[row, axis] - moved[0, axis] - at) ** 2
                 after += (end[row, axis] - moved[1, axis] - at) ** 2
                 way += (end[row, axis] - start[row, axis]) ** 2
-            one |= max(before, after) > margins[row, 1] ** 2 or min(np.sqrt(way), longest) > margins[row, 0]
+            if max(before, after) > margins[row, 1] ** 2 or min(np.sqrt(way), longest) > margins[row, 0]:
+                one, unrest[row] = True, min(unrest[row] + 1, MOST_UNREST)
         out[chunk] = one
     return out
 
@@ -260,12 +273,13 @@ def _touching_of(kind, count, pairs, members, counting, start, end, thickness, c
         ways = sub(after[0], before[0]), sub(after[1], before[1]), sub(after[2], before[2]), sub(after[3], before[3])
         if kind == TRIANGLE:
             near = slack + longest_way(ways, longest)
-            met, f, g, normal = meeting(True, of_point(before), of_point(after), thickness, near)
+            met, f, g, normal, _ = meeting(True, of_point(before), of_point(after), thickness, near)
             shares = one + f * np.float32(0), f + g - one, -f, -g
         elif kind == EDGE:
             near = slack + longest_way(ways, longest)
-            met, f, g, normal = meeting(False, of_edges(before), of_edges(after), thickness, near)
+            met, f, g, normal, gap = meeting(False, of_edges(before), of_edges(after), thickness, near)
             shares = one - f, f, g - one, -g
+            apart = minimum(maximum(gap, np.float32(PRESSED) * thickness), thickness)
         elif kind == END:
             near = slack + longest_way(ways[:3], longest)
             met, f, normal = end_meeting(before, after, thickness, near)
@@ -275,6 +289,8 @@ def _touching_of(kind, count, pairs, members, counting, start, end, thickness, c
             met, normal = points_meeting(sub(before[0], before[1]), sub(after[0], after[1]), thickness, near)
             zero = met * np.float32(0)
             shares = zero + one, zero - one, zero, zero
+        if kind != EDGE:
+            apart = met * np.float32(0) + thickness
         bits = lane_bits(met > np.float32(0))
         if block == last - 1:
             bits &= (1 << min(count - block * WIDTH, WIDTH)) - 1
@@ -284,6 +300,7 @@ def _touching_of(kind, count, pairs, members, counting, start, end, thickness, c
             store_block(made, i, shares[i])
         for i in range(3):
             store_block(made, 4 + i, normal[i])
+        store_block(made, 7, apart)
         while bits:
             lane = lowest_bit(bits)
             bits &= bits - 1
@@ -293,9 +310,8 @@ def _touching_of(kind, count, pairs, members, counting, start, end, thickness, c
                     continue
             for i in range(4):
                 corners[place, i] = pairs[block * WIDTH + lane, i]
-            for i in range(7):
+            for i in range(DATA):
                 data[place, i] = numbers[i, lane]
-            data[place, 7] = thickness
             place += 1
     return place - first * WIDTH
 

@@ -10,7 +10,7 @@ is made of: four shares and the direction.
 
 import numpy as np
 
-from ..kernels.lanes import maximum, minimum, select, sqrt, value_function
+from ..kernels.lanes import absolute, maximum, minimum, select, sqrt, value_function
 from ..kernels.vec3 import add, cross, dot, norm, scale, sub
 
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -86,7 +86,7 @@ def _facing(is_point, start, end, t):
 
 @value_function
 def meeting(is_point, start, end, thickness, slack):
-    """Whether they come within the thickness and a slack (1 or 0), where (f and g), and the direction.
+    """Whether they come within the thickness and a slack (1 or 0), where (f and g), the direction, and the gap.
 
     `start` and `end` are w, u, v.
     """
@@ -103,10 +103,11 @@ def meeting(is_point, start, end, thickness, slack):
         select(at_first, first[3][2], second[3][2]),
     )
     # The direction is that of the moment they met; at the start they must be on its side.
-    normal = scale(select(dot(normal, _between(start, f, g)) < ZERO, -ONE, ONE), normal)
+    gap = dot(normal, _between(start, f, g))
+    normal = scale(select(gap < ZERO, -ONE, ONE), normal)
     most = thickness + slack
     stay_near = (side * after <= most) & (dot(normal, _between(end, f, g)) <= most) & (dot(early, early) > ZERO)
-    return select(stay_near, maximum(first[0], second[0]), ZERO), f, g, normal
+    return select(stay_near, maximum(first[0], second[0]), ZERO), f, g, normal, absolute(gap)
 
 
 @value_function

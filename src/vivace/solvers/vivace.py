@@ -31,8 +31,8 @@ class Vivace:
         Chebyshev's schedule for the system's estimated spectral radius. The last sweep is never prolonged.
     coloring: a name or a function (graph, generator) -> colors.
     fresh: color anew, in another random order, every frame.
-    touch: meet contacts between soft things within the visits, in colors repaired for those of each substep, instead
-        of one by one at the end of each iteration.
+    touch: meet contacts between soft things within the visits, in colors repaired for those of each substep; if False,
+        one by one at the end of each iteration, as other solvers do.
 
     Materials in physical units whose constraints all have a projection are solved as Projective Dynamics. Others
     (Ratios, or Compliances with bend or volume) go vertex by vertex as PBD or XPBD: what all constraints on a particle
@@ -48,7 +48,7 @@ class Vivace:
     extrapolation: float = 1.55
     coloring: str | Algorithm = "brooks-vizing"
     fresh: bool = False
-    touch: bool = False
+    touch: bool = True
     MATERIALS: ClassVar[tuple[str, ...]] = ("ratios", "physical")
     KEEPS_MOMENTUM: ClassVar[bool] = False
     PROMISES_RESIDUAL: ClassVar[bool] = False
