@@ -155,6 +155,7 @@ def test_a_list_that_is_kept_finds_what_a_new_one_finds():
         np.testing.assert_array_equal(found.data, again.data)
         start, way = end, np.zeros_like(end)
         way[:-1, :3] = generator.normal(0, 0.02 * T, (len(end) - 1, 3)) + [0.3 * T, 0, 0]  # all go aside together
+        way[generator.integers(0, len(end) - 1, 5), :3] += generator.normal(0, T, 3)  # and a few go far
         end = start + way
     assert 2 <= kept < 12
 

@@ -1,9 +1,9 @@
 """Contacts between soft things within a substep: points against triangles, edges against edges, or point against point.
 
 All that moves does so in a straight line from where it is to where it is predicted. Pairs that may touch are listed for
-some time: every particle gets a tube around its way, as seen by who goes along with the mean of all, and the list holds
-until one is no longer near its tube's end. Which pairs of the list touch is looked at in every substep, eight at once;
-the list only spares work, so contacts and their order do not depend on when it was made.
+some time: every particle gets a tube around its way, as seen by who goes along with the mean of all. One that is no
+longer near its tube's end gets a new one, and its pairs are added. Which pairs of the list touch is looked at in every
+substep, eight at once; the list only spares work, so contacts and their order do not depend on when it was made.
 """
 
 from dataclasses import dataclass
@@ -20,18 +20,17 @@ from ..kernels.vec3 import sub
 from .cells import CHUNKS, EDGE, END, POINT, TRIANGLE, Cells
 from .edges import COUNTS, PRESSED, Hinges, find_hinges
 from .narrow import end_meeting, longest_way, meeting, of_edges, of_point, points_meeting
-from .pairs import Pairs, list_pairs, stored_things
+from .pairs import Pairs, Things, list_pairs, pairs_of, stored_things
 
 # How far the solver may move things beyond what was predicted: part of the thickness, and what may be stopped on its
 # way by something else, which is its whole way, up to some thicknesses.
 SLACK, LONGEST_WAY = 0.2, 1.5
-# How many thicknesses particles may be from where they were predicted before the list is made anew; and ways more, as
-# many as keep the mean below so many thicknesses: a list for long is worth it only where most things hardly move.
-ROOM, MEAN_ROOM, MOST_WAYS = 0.15, 0.15, 8.0
-CALMING, MOST_UNREST = 0.95, 6.0  # what is left of a particle's unrest from list to list, and its most
-FASTER, MORE = 1.25, 0.1  # how much longer ways may get, and by how many thicknesses, before the list is made anew
+ROOM = 0.25  # how many thicknesses particles may be from where they were predicted, for a list to hold for them
+MOST_LEFT, MOST_GROWTH = 0.02, 1.5  # all is listed anew when so many particles have left, or lists have grown so much
+FASTER, MORE = 1.25, 0.15  # how much longer ways may get, and by how many thicknesses, before the list is made anew
 DATA = 8  # four shares, the direction, the thickness
-NOTHING = np.zeros(0, np.uint8)
+MARKS, FINENESS = 1 << 18, 3  # a power of two; cells within reach
+NOTHING, NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +92,6 @@ class Detector:
         self.kinds = [POINT] if by_particles else [TRIANGLE, END]
         self.times_listed = 0
         self._tubes: Tubes | None = None
-        self._unrest = np.zeros(0, np.float32)  # of rows that left their tubes not long ago
         self._pairs = {kind: Pairs() for kind in (*self.kinds, EDGE)}
         self._room = {kind: (np.empty((0, 4), np.int32), np.empty((0, DATA), np.float32)) for kind in self._pairs}
         self._listed: np.ndarray | None = None  # which edges are in their list
@@ -109,57 +107,104 @@ class Detector:
             means = _means(self.surfaces.points, start, end)
             if not np.isfinite(means).all():
                 return Found(np.zeros((0, 4), np.int32), np.zeros((0, DATA), np.float32))
-            if not self._holds(start, end, means):
-                self._tubes = self._make_tubes(start, end, means)
-                self._list_points()
+            self._keep_lists(start, end, means)
             found = [self._touching(kind, start, end) for kind in self.kinds]
             if TRIANGLE in self.kinds:
                 found.append(self._touching_edges(found[0], start, end))
         return Found(np.concatenate([corners for corners, _ in found]), np.concatenate([data for _, data in found]))
 
-    def _make_tubes(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> Tubes:
-        if len(self._unrest) != len(start):
-            self._unrest = np.zeros(len(start), np.float32)
-        way, count = means[1] - means[0], max(len(self.surfaces.points), 1)
-        mean = np.sqrt(_squares(self.surfaces.points, start, end, way).sum() / count)
-        more = MEAN_ROOM * self.thickness / max(mean, 1e-12)
-        return Tubes(
-            means[0],
-            *_around(
-                start, end, way, self.thickness, np.float32(min(more, MOST_WAYS) if more >= 1 else 0), self._unrest
-            ),
-        )
+    def _keep_lists(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> None:
+        """Let the lists have all that may touch: add pairs of the particles that left their tubes, or list all anew."""
+        left = self._left(start, end, means)
+        if self._tubes is None or len(left) > MOST_LEFT * len(self.surfaces.points) or self._is_overgrown():
+            self._tubes = Tubes(means[0], *_around(start, end, means[1] - means[0], self.thickness))
+            self._list_all()
+        elif len(left):
+            tubes, moved = self._tubes, means - self._tubes.mean
+            anew = _around(start[left], end[left], means[1] - means[0], self.thickness)
+            tubes.middles[left], tubes.ways[left], tubes.margins[left] = anew
+            tubes.middles[left] -= moved[0].astype(np.float32)
+            self._list_again(left)
 
-    def _holds(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> bool:
-        """Whether the lists have all that may touch."""
+    def _left(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Rows that left their tubes. They have gone their ways: from now on they may be only near the ends of them."""
         if self._tubes is None:
-            return False
+            return NO_ROWS
         tubes, longest = self._tubes, np.float32(LONGEST_WAY * self.thickness)
-        moved, arrays = means - tubes.mean, (tubes.middles, tubes.ways, tubes.margins)
-        return not _leave(self.surfaces.points, start, end, moved, *arrays, longest, self._unrest).any()
+        tubes.middles[:] += tubes.ways
+        tubes.ways[:] = 0
+        points = self.surfaces.points
+        left = _leave(points, start, end, means - tubes.mean, tubes.middles, tubes.margins, longest)
+        return points[left, 0]
 
-    def _list_points(self) -> None:
-        """Pairs with points that may touch until a particle leaves its tube; edges have to be listed anew as well."""
-        points, surfaces = self.surfaces.points, self.surfaces
-        every = np.arange(len(points), dtype=np.int32)
-        cells = self._cells(points, every)
-        for kind in self.kinds:
-            asking = {POINT: points, TRIANGLE: surfaces.triangles, END: surfaces.ends}[kind]
-            self._list(kind, asking, points, every, cells)
-        self._listed = None
-        self.times_listed += 1
+    def _is_overgrown(self) -> bool:
+        return any(pairs.count > MOST_GROWTH * pairs.listed + 1000 for pairs in self._pairs.values())
+
+    def _asking(self, kind: int) -> np.ndarray:
+        surfaces = self.surfaces
+        return {POINT: surfaces.points, TRIANGLE: surfaces.triangles, END: surfaces.ends, EDGE: surfaces.edges}[kind]
+
+    def _things(self, kind: int, chosen: np.ndarray, cells: Cells) -> Things:
+        stored = self.surfaces.edges if kind == EDGE else self.surfaces.points
+        return Things(kind, self._asking(kind), stored, chosen, cells)
 
     def _cells(self, things: np.ndarray, chosen: np.ndarray) -> Cells:
         assert self._tubes is not None
         return stored_things(things, self._tubes, chosen, self.surfaces.edge_length + 2 * float(self.distance))
 
-    def _list(self, kind: int, asking: np.ndarray, stored: np.ndarray, chosen: np.ndarray, cells: Cells) -> None:
+    def _list_all(self) -> None:
+        """Pairs with points that may touch until a particle leaves its tube; edges have to be listed anew as well."""
+        every = np.arange(len(self.surfaces.points), dtype=np.int32)
+        cells = self._cells(self.surfaces.points, every)
+        for kind in self.kinds:
+            self._list(self._things(kind, every, cells))
+        self._listed = None
+        self.times_listed += 1
+
+    def _list(self, things: Things) -> None:
         assert self._tubes is not None
-        pairs = self._pairs[kind]
-        things = asking, stored, chosen, cells, self.surfaces, self._tubes
-        list_pairs(pairs, kind, *things, self.distance, self.thickness)
-        if len(self._room[kind][0]) < pairs.count:
-            self._room[kind] = np.empty((pairs.size, 4), np.int32), np.empty((pairs.size, DATA), np.float32)
+        pairs = self._pairs[things.kind]
+        list_pairs(pairs, things, self.surfaces, self._tubes, self.distance, self.thickness)
+        self._make_room(things.kind)
+
+    def _list_again(self, left: np.ndarray) -> None:
+        """Add the pairs of all that has a corner among some rows."""
+        tubes, surfaces, points = self._tubes, self.surfaces, self.surfaces.points
+        assert tubes is not None
+        is_left = np.zeros(len(surfaces.bodies), np.bool_)
+        is_left[left] = True
+        every, some = np.arange(len(points), dtype=np.int32), _with(is_left, points)
+        cells, few = self._cells(points, every), self._cells(points, some)
+        reach = _longest(surfaces.edges, tubes.middles) + 2 * float(tubes.margins.max() + np.abs(tubes.ways).max())
+        around = _marked(left, tubes.middles, reach + float(self.distance))
+        for kind in self.kinds:
+            asking = self._asking(kind)
+            keys = [self._pairs_of(self._things(kind, every, cells), _with(is_left, asking))]
+            if kind != POINT:
+                near = _in_marked(asking, tubes.middles, *around)
+                keys.append(self._pairs_of(self._things(kind, some, few), near))
+            self._put_in(kind, keys)
+        if self._listed is not None:
+            chosen = np.flatnonzero(self._listed).astype(np.int32)
+            things = self._things(EDGE, chosen, self._cells(surfaces.edges, chosen))
+            self._put_in(EDGE, [self._pairs_of(things, chosen[_with(is_left, surfaces.edges[chosen])])])
+
+    def _pairs_of(self, things: Things, places: np.ndarray) -> np.ndarray:
+        assert self._tubes is not None
+        pairs = self._pairs[things.kind]
+        return pairs_of(pairs, things, places, self.surfaces, self._tubes, self.distance, self.thickness)
+
+    def _put_in(self, kind: int, keys: list[np.ndarray]) -> None:
+        assert self._tubes is not None
+        asking, stored = self._asking(kind), self.surfaces.edges if kind == EDGE else self.surfaces.points
+        self._pairs[kind].put_in(np.unique(np.concatenate(keys)), kind, asking, stored, len(self._tubes.middles) - 1)
+        self._make_room(kind)
+
+    def _make_room(self, kind: int) -> None:
+        """For what may be found."""
+        if len(self._room[kind][0]) < self._pairs[kind].count:
+            size = self._pairs[kind].size
+            self._room[kind] = np.empty((size, 4), np.int32), np.empty((size, DATA), np.float32)
 
     def _touching(
         self, kind: int, start: np.ndarray, end: np.ndarray, counting: np.ndarray = NOTHING
@@ -179,8 +224,63 @@ class Detector:
         if self._listed is None or ((counting == COUNTS) & ~self._listed).any():
             self._listed = counting > 0
             chosen = np.flatnonzero(self._listed).astype(np.int32)
-            self._list(EDGE, surfaces.edges, surfaces.edges, chosen, self._cells(surfaces.edges, chosen))
+            self._list(self._things(EDGE, chosen, self._cells(surfaces.edges, chosen)))
         return self._touching(EDGE, start, end, counting)
+
+
+@compiled
+def _with(is_left, things):
+    """Which things have a corner among the rows."""
+    found, count = np.empty(len(things), np.int32), 0
+    for i in range(len(things)):
+        one = False
+        for corner in range(things.shape[1]):
+            one |= is_left[things[i, corner]]
+        found[count] = i
+        count += one
+    return found[:count].copy()
+
+
+@compiled
+def _longest(edges, middles):
+    longest = 0.0
+    for i in range(len(edges)):
+        square = 0.0
+        for axis in range(3):
+            square += (middles[edges[i, 0], axis] - middles[edges[i, 1], axis]) ** 2
+        longest = max(longest, square)
+    return np.sqrt(longest)
+
+
+@compiled
+def _place(x, y, z):
+    return (x * 73856093 ^ y * 19349663 ^ z * 83492791) & (MARKS - 1)
+
+
+@compiled
+def _marked(rows, middles, reach):
+    """Marks for the cells that are not farther than `reach` from some rows, and cells a meter."""
+    marks, inverse = np.zeros(MARKS, np.bool_), FINENESS / reach
+    for row in rows:
+        x, y = int(np.floor(middles[row, 0] * inverse)), int(np.floor(middles[row, 1] * inverse))
+        z = int(np.floor(middles[row, 2] * inverse))
+        for i in range(x - FINENESS, x + FINENESS + 1):
+            for j in range(y - FINENESS, y + FINENESS + 1):
+                for k in range(z - FINENESS, z + FINENESS + 1):
+                    marks[_place(i, j, k)] = True
+    return marks, inverse
+
+
+@compiled
+def _in_marked(things, middles, marks, inverse):
+    """Which things have their first corner in a marked cell; a few others may, too."""
+    found, count = np.empty(len(things), np.int32), 0
+    for i in range(len(things)):
+        row = things[i, 0]
+        x, y = int(np.floor(middles[row, 0] * inverse)), int(np.floor(middles[row, 1] * inverse))
+        found[count] = i
+        count += marks[_place(x, y, int(np.floor(middles[row, 2] * inverse)))]
+    return found[:count].copy()
 
 
 @compiled_parallel
@@ -195,58 +295,37 @@ def _means(points, start, end):
     return sums.sum(axis=0) / max(count, 1)
 
 
-@compiled_parallel
-def _squares(points, start, end, mean_way):
-    sums, count = np.zeros(CHUNKS), len(points)
-    for chunk in prange(CHUNKS):
-        for i in range(chunk * count // CHUNKS, (chunk + 1) * count // CHUNKS):
-            for axis in range(3):
-                sums[chunk] += (end[points[i, 0], axis] - start[points[i, 0], axis] - mean_way[axis]) ** 2
-    return sums
-
-
-@compiled_parallel
-def _around(start, end, mean_way, thickness, more, unrest):
-    """Middles, half ways and margins of the tubes of all rows, with room for some ways more, and for the restless."""
+@compiled
+def _around(start, end, mean_way, thickness):
+    """Middles, half ways and margins of the tubes of all rows."""
     rows = len(start)
     middles, ways = np.empty((rows, 3), np.float32), np.empty((rows, 3), np.float32)
     margins, longest = np.empty((rows, 2), np.float32), np.float32(LONGEST_WAY) * thickness
-    for row in prange(rows):
-        whole, apart = np.float32(0), np.float32(0)
+    for row in range(rows):
+        whole = np.float32(0)
         for axis in range(3):
             way = end[row, axis] - start[row, axis]
             whole += way * way
             ways[row, axis] = np.float32(0.5) * np.float32(way - mean_way[axis])
             middles[row, axis] = start[row, axis] + ways[row, axis]
-            apart += ways[row, axis] ** 2
-        around = thickness * (1 + unrest[row])
-        margins[row, 0] = min(np.float32(FASTER) * np.sqrt(whole) + np.float32(MORE) * around, longest)
-        margins[row, 1] = np.float32(ROOM) * around + np.float32(2) * more * np.sqrt(apart)
-        unrest[row] *= np.float32(CALMING)
+        margins[row, 0] = min(np.float32(FASTER) * np.sqrt(whole) + np.float32(MORE) * thickness, longest)
+        margins[row, 1] = np.float32(ROOM) * thickness
     return middles, ways, margins
 
 
 @compiled_parallel
-def _leave(points, start, end, moved, middles, ways, margins, longest, unrest):
-    """Of each chunk, whether one is not within its room of its tube's end, or goes farther than it may.
-
-    Those get restless: few particles in a heap at rest still move, and always the same.
-    """
-    out, count = np.zeros(CHUNKS, np.bool_), len(points)
-    for chunk in prange(CHUNKS):
-        one = False
-        for i in range(chunk * count // CHUNKS, (chunk + 1) * count // CHUNKS):
-            row = points[i, 0]
-            before, after, way = 0.0, 0.0, np.float32(0)
-            for axis in range(3):
-                at = middles[row, axis] + ways[row, axis]
-                before += (start[row, axis] - moved[0, axis] - at) ** 2
-                after += (end[row, axis] - moved[1, axis] - at) ** 2
-                way += (end[row, axis] - start[row, axis]) ** 2
-            if max(before, after) > margins[row, 1] ** 2 or min(np.sqrt(way), longest) > margins[row, 0]:
-                one, unrest[row] = True, min(unrest[row] + 1, MOST_UNREST)
-        out[chunk] = one
-    return out
+def _leave(points, start, end, moved, middles, margins, longest):
+    """Which points are not within their room at the start or at the end, or go farther than they may."""
+    left = np.zeros(len(points), np.bool_)
+    for i in prange(len(points)):
+        row = points[i, 0]
+        before, after, way = 0.0, 0.0, np.float32(0)
+        for axis in range(3):
+            before += (start[row, axis] - moved[0, axis] - middles[row, axis]) ** 2
+            after += (end[row, axis] - moved[1, axis] - middles[row, axis]) ** 2
+            way += (end[row, axis] - start[row, axis]) ** 2
+        left[i] = max(before, after) > margins[row, 1] ** 2 or min(np.sqrt(way), longest) > margins[row, 0]
+    return left
 
 
 @compiled_parallel

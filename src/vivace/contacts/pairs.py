@@ -26,11 +26,13 @@ class Pairs:
     """Things that may touch, by the first and then by the second; memory that lists of one kind use again and again."""
 
     count: int = 0
+    listed: int = 0  # how many there were when all were listed
     members: np.ndarray = field(default_factory=partial(np.empty, (0, 2), np.int32))  # two things
     # Of point and triangle, point and end with what is opposite, two edges, or two points and twice the spare row.
     corners: np.ndarray = field(default_factory=partial(np.empty, (0, 4), np.int32))
     emitted: np.ndarray = field(default_factory=partial(np.empty, (CHUNKS, 256, 2), np.int32))  # unsorted
     times_grown: int = 0
+    _other: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def size(self) -> int:
@@ -38,9 +40,33 @@ class Pairs:
         return len(self.members)
 
     def make_room(self, count: int) -> None:
+        """For so many new ones."""
         if count > self.size:
-            size = count + count // 2
-            self.members, self.corners = np.empty((size, 2), np.int32), np.zeros((size + WIDTH, 4), np.int32)
+            self.members, self.corners = _room(count)
+
+    def put_in(self, keys: np.ndarray, kind: int, asking: np.ndarray, stored: np.ndarray, spare: int) -> None:
+        """Add pairs by their keys, which are sorted; those that are there stay."""
+        if self._other is None or len(self._other[0]) < self.count + len(keys):
+            self._other = _room(self.count + len(keys))
+        here, there = (self.members, self.corners), self._other
+        self.count = _merge(kind, self.count, *here, keys, len(stored), asking, stored, spare, *there)
+        (self.members, self.corners), self._other = there, here
+
+
+def _room(count: int) -> tuple[np.ndarray, np.ndarray]:
+    size = count + count // 2
+    return np.empty((size, 2), np.int32), np.zeros((size + WIDTH, 4), np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Things:
+    """What asks and what is asked for: points (n, 1), edges (n, 2), triangles or ends (n, 3), and which are stored."""
+
+    kind: int
+    asking: np.ndarray
+    stored: np.ndarray
+    chosen: np.ndarray  # (k,) int32
+    cells: Cells
 
 
 def stored_things(things: np.ndarray, tubes: Tubes, chosen: np.ndarray, asked: float) -> Cells:
@@ -50,31 +76,53 @@ def stored_things(things: np.ndarray, tubes: Tubes, chosen: np.ndarray, asked: f
 
 
 def list_pairs(
-    pairs: Pairs,
-    kind: int,
-    asking: np.ndarray,
-    stored: np.ndarray,
-    chosen: np.ndarray,
-    cells: Cells,
-    surfaces: Surfaces,
-    tubes: Tubes,
-    distance: np.float32,
-    thickness: np.float32,
+    pairs: Pairs, things: Things, surfaces: Surfaces, tubes: Tubes, distance: float, thickness: float
 ) -> None:
-    """Find pairs that come nearer than `distance` within their tubes.
+    """Find all pairs that come nearer than `distance` within their tubes.
 
     What has a corner in common does not count, nor what is nearer than the thickness within a body without forces.
     """
-    rows = tubes.middles, tubes.ways, tubes.margins, surfaces.bodies, surfaces.rest
-    places = _by_place(asking, stored, chosen, cells.order, len(tubes.middles))
-    while True:
-        counts = _ask(kind, asking, stored, chosen, places, *rows, distance, thickness, cells.addresses, pairs.emitted)
-        if counts.max() <= pairs.emitted.shape[1]:
-            break
-        pairs.emitted, pairs.times_grown = np.empty((CHUNKS, 2 * counts.max(), 2), np.int32), pairs.times_grown + 1
-    pairs.count = int(counts.sum())
+    places = _by_place(things.asking, things.stored, things.chosen, things.cells.order, len(tubes.middles))
+    in_order = things.kind in (EDGE, POINT)  # what asks for its like does so in the order in which it is stored
+    counts = _ask_all(pairs, things, in_order, places, surfaces, tubes, distance, thickness)
+    pairs.count = pairs.listed = int(counts.sum())
     pairs.make_room(pairs.count)
-    _sort_pairs(kind, counts, pairs.emitted, asking, stored, len(tubes.middles) - 1, pairs.members, pairs.corners)
+    arrays = pairs.emitted, things.asking, things.stored, len(tubes.middles) - 1
+    _sort_pairs(things.kind, counts, *arrays, pairs.members, pairs.corners)
+
+
+def pairs_of(
+    pairs: Pairs,
+    things: Things,
+    places: np.ndarray,
+    surfaces: Surfaces,
+    tubes: Tubes,
+    distance: float,
+    thickness: float,
+) -> np.ndarray:
+    """Keys of the pairs of some that ask with all that are stored, in no order."""
+    counts = _ask_all(pairs, things, False, places, surfaces, tubes, distance, thickness)
+    return _keys(counts, pairs.emitted, len(things.stored))
+
+
+def _ask_all(
+    pairs: Pairs,
+    things: Things,
+    in_order: bool,
+    places: np.ndarray,
+    surfaces: Surfaces,
+    tubes: Tubes,
+    distance: float,
+    thickness: float,
+) -> np.ndarray:
+    arrays = things.asking, things.stored, things.chosen, places
+    rows = tubes.middles, tubes.ways, tubes.margins, surfaces.bodies, surfaces.rest
+    numbers = np.float32(distance), np.float32(thickness)
+    while True:
+        counts = _ask(things.kind, in_order, *arrays, *rows, *numbers, things.cells.addresses, pairs.emitted)
+        if counts.max() <= pairs.emitted.shape[1]:
+            return counts
+        pairs.emitted, pairs.times_grown = np.empty((CHUNKS, 2 * counts.max(), 2), np.int32), pairs.times_grown + 1
 
 
 @compiled_parallel
@@ -115,30 +163,46 @@ def _by_place(asking, stored, chosen, order, rows):
 
 @compiled_parallel
 def _ask(
-    kind, asking, stored, chosen, places, middles, ways, margins, bodies, rest, distance, thickness, cells, emitted
+    kind,
+    in_order,
+    asking,
+    stored,
+    chosen,
+    places,
+    middles,
+    ways,
+    margins,
+    bodies,
+    rest,
+    distance,
+    thickness,
+    cells,
+    emitted,
 ):
     """Pairs of what asks with what is stored: how many in each chunk; `emitted` takes as many as it can."""
     counts = np.zeros(CHUNKS, np.int64)
     for chunk in prange(CHUNKS):
         things = asking, stored, chosen, middles, ways, margins, bodies, rest
-        counts[chunk] = _ask_chunk(chunk, kind, things, places, distance, thickness, cells, emitted[chunk])
+        counts[chunk] = _ask_chunk(chunk, kind, in_order, things, places, distance, thickness, cells, emitted[chunk])
     return counts
 
 
 @compiled
-def _ask_chunk(chunk, kind, things, places, distance, thickness, cells, emitted):
-    """What one chunk finds. A function of its own: within a parallel loop, arrays that grow are Numba's undoing."""
+def _ask_chunk(chunk, kind, in_order, things, places, distance, thickness, cells, emitted):
+    """What one chunk finds. A function of its own: within a parallel loop, arrays that grow are Numba's undoing.
+
+    `in_order`: what is stored asks in its own order, for what comes after it; else what is in `places` asks for all.
+    """
     asking, stored, chosen, middles, ways, margins, bodies, rest = things
-    asks_like, lists = kind == EDGE or kind == POINT, lists_at(cells)
-    order, asking_count = lists[0], len(chosen) if asks_like else len(asking)
+    like, lists = kind == EDGE or kind == POINT, lists_at(cells)
+    order, asking_count = lists[0], len(chosen) if in_order else len(places)
     near, asked = np.empty(256, np.int32), np.zeros(ASKED, np.float32)
     low, high, numbers = np.empty(3, np.float32), np.empty(3, np.float32), floats_at(asked.ctypes.data)
     total = 0
     for run in range(chunk, (asking_count + STRIDE - 1) // STRIDE, CHUNKS):
         for place in range(run * STRIDE, min((run + 1) * STRIDE, asking_count)):
             level, after = 0, -1
-            if asks_like:
-                # What is stored asks in its own order, for what comes after it.
+            if in_order:
                 level, after = ask_as_stored(place, lists, distance, asked, low, high), place
                 i = chosen[order[place]]
             else:
@@ -146,11 +210,11 @@ def _ask_chunk(chunk, kind, things, places, distance, thickness, cells, emitted)
                 if kind == TRIANGLE:
                     _describe_triangle(i, asking, middles, ways, margins, distance, asked, low, high)
                 else:
-                    _describe_end(i, asking, middles, ways, margins, distance, asked, low, high)
+                    _describe_edge(i, asking, middles, ways, margins, distance, asked, low, high)
             count, near = near_things(kind, numbers, low, high, level, after, lists, near)
             for k in range(count):
                 j = chosen[order[near[k]]]
-                one, other = (min(i, j), max(i, j)) if asks_like else (i, j)
+                one, other = (min(i, j), max(i, j)) if like else (i, j)
                 if _may_touch(kind, one, other, asking, stored, bodies, rest, thickness):
                     if total < len(emitted):
                         emitted[total, 0], emitted[total, 1] = one, other
@@ -204,9 +268,9 @@ def _describe_triangle(i, triangles, middles, ways, margins, distance, asked, lo
 
 
 @compiled
-def _describe_end(i, ends, middles, ways, margins, distance, asked, low, high):
-    """The same of an edge at which a surface ends."""
-    a, b, half, apart = ends[i, 0], ends[i, 1], np.float32(0.5), np.float32(0)
+def _describe_edge(i, edges, middles, ways, margins, distance, asked, low, high):
+    """The same of an edge, an end or a point."""
+    a, b, half, apart = edges[i, 0], edges[i, min(1, edges.shape[1] - 1)], np.float32(0.5), np.float32(0)
     for axis in range(3):
         asked[axis] = half * (middles[a, axis] + middles[b, axis])
         asked[3 + axis] = half * (middles[b, axis] - middles[a, axis])
@@ -284,6 +348,18 @@ def _sort(values, first, last):
         values[place] = value
 
 
+@compiled
+def _write_corners(kind, i, j, asking, stored, spare, corners, k):
+    if kind == TRIANGLE or kind == END:
+        corners[k, 0] = stored[j, 0]
+        corners[k, 1], corners[k, 2], corners[k, 3] = asking[i, 0], asking[i, 1], asking[i, 2]
+    elif kind == EDGE:
+        corners[k, 0], corners[k, 1] = asking[i, 0], asking[i, 1]
+        corners[k, 2], corners[k, 3] = asking[j, 0], asking[j, 1]
+    else:
+        corners[k, 0], corners[k, 1], corners[k, 2], corners[k, 3] = asking[i, 0], asking[j, 0], spare, spare
+
+
 @compiled_parallel
 def _sort_pairs(kind, counts, emitted, asking, stored, spare, members, corners):
     """All pairs and their corners."""
@@ -291,13 +367,40 @@ def _sort_pairs(kind, counts, emitted, asking, stored, spare, members, corners):
     for i in prange(len(asking)):
         _sort(seconds, begins[i], begins[i + 1])
         for k in range(begins[i], begins[i + 1]):
-            j = seconds[k]
-            members[k, 0], members[k, 1] = i, j
-            if kind == TRIANGLE or kind == END:
-                corners[k, 0] = stored[j, 0]
-                corners[k, 1], corners[k, 2], corners[k, 3] = asking[i, 0], asking[i, 1], asking[i, 2]
-            elif kind == EDGE:
-                corners[k, 0], corners[k, 1] = asking[i, 0], asking[i, 1]
-                corners[k, 2], corners[k, 3] = asking[j, 0], asking[j, 1]
-            else:
-                corners[k, 0], corners[k, 1], corners[k, 2], corners[k, 3] = asking[i, 0], asking[j, 0], spare, spare
+            members[k, 0], members[k, 1] = i, seconds[k]
+            _write_corners(kind, i, seconds[k], asking, stored, spare, corners, k)
+
+
+@compiled
+def _keys(counts, emitted, size):
+    """A number for each pair: `size` times the first, and the second."""
+    keys, filled = np.empty(counts.sum(), np.int64), 0
+    for chunk in range(CHUNKS):
+        for k in range(counts[chunk]):
+            keys[filled] = np.int64(emitted[chunk, k, 0]) * size + emitted[chunk, k, 1]
+            filled += 1
+    return keys
+
+
+@compiled
+def _merge(kind, count, members, corners, keys, size, asking, stored, spare, to_members, to_corners):
+    """Pairs that are there and new ones, sorted; how many there are then."""
+    filled, at = 0, 0
+    for new in range(len(keys) + 1):
+        key = keys[new] if new < len(keys) else np.int64(2**62)
+        found = False
+        while at < count:
+            present = np.int64(members[at, 0]) * size + members[at, 1]
+            if present > key:
+                break
+            found = present == key
+            to_members[filled, 0], to_members[filled, 1] = members[at, 0], members[at, 1]
+            for corner in range(4):
+                to_corners[filled, corner] = corners[at, corner]
+            at, filled = at + 1, filled + 1
+        if new < len(keys) and not found:
+            i, j = key // size, key % size
+            to_members[filled, 0], to_members[filled, 1] = i, j
+            _write_corners(kind, i, j, asking, stored, spare, to_corners, filled)
+            filled += 1
+    return filled
