@@ -76,7 +76,7 @@ def stored_things(things: np.ndarray, tubes: Tubes, chosen: np.ndarray, asked: f
 
 
 def list_pairs(
-    pairs: Pairs, things: Things, surfaces: Surfaces, tubes: Tubes, distance: float, thickness: float
+    pairs: Pairs, things: Things, surfaces: Surfaces, tubes: Tubes, distance: np.float32, thickness: np.float32
 ) -> None:
     """Find all pairs that come nearer than `distance` within their tubes.
 
@@ -97,8 +97,8 @@ def pairs_of(
     places: np.ndarray,
     surfaces: Surfaces,
     tubes: Tubes,
-    distance: float,
-    thickness: float,
+    distance: np.float32,
+    thickness: np.float32,
 ) -> np.ndarray:
     """Keys of the pairs of some that ask with all that are stored, in no order."""
     counts = _ask_all(pairs, things, False, places, surfaces, tubes, distance, thickness)
@@ -112,12 +112,12 @@ def _ask_all(
     places: np.ndarray,
     surfaces: Surfaces,
     tubes: Tubes,
-    distance: float,
-    thickness: float,
+    distance: np.float32,
+    thickness: np.float32,
 ) -> np.ndarray:
     arrays = things.asking, things.stored, things.chosen, places
     rows = tubes.middles, tubes.ways, tubes.margins, surfaces.bodies, surfaces.rest
-    numbers = np.float32(distance), np.float32(thickness)
+    numbers = distance, thickness
     while True:
         counts = _ask(things.kind, in_order, *arrays, *rows, *numbers, things.cells.addresses, pairs.emitted)
         if counts.max() <= pairs.emitted.shape[1]:
