@@ -289,10 +289,13 @@ def test_scenes_are_listed():
     names = [scene["name"] for scene in json.loads(vivace("scenes", "--json").stdout)]
     assert names == [
         "armadillo",
+        "cloth-heap",
         "cloth-on-tube",
         "falling-cube",
         "flat-bunny",
+        "noodles",
         "omotondo",
+        "sheets",
         "squishy-ball",
         "stretched-cloth",
         "tablecloth",
