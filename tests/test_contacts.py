@@ -10,6 +10,8 @@ from helpers import WEIGHTLESS, bits, momentum
 from vivace.contacts import COLORS, Detector, Found, find_batches, make_surfaces
 from vivace.contacts.cells import ASKED, BOX, ask_as_stored, into_cells, lists_at, near_things
 from vivace.contacts.crossing import crossing_pairs
+from vivace.contacts.edges import COUNTS
+from vivace.diagnostics import crossings
 from vivace.kernels.compile import compiled, floats_at
 
 T = 0.02  # thickness
@@ -187,6 +189,53 @@ def test_mesh_neighbors_and_what_overlaps_at_rest_do_not_fire():
         found = Detector(flat, T, by_particles).find(rows, rows)
         assert all(gap(found, i, rows) >= T - 1e-6 for i in range(len(found)))
         assert len(found) < 36 * 12  # only what is about as far away as the thickness
+
+
+def test_beyond_its_end_a_surface_keeps_points_away_from_its_edge():
+    mesh = vv.Mesh.grid(3, 3, size=(0.2, 0.2))
+    both = np.concatenate([mesh.vertices, mesh.vertices + [0.2 + 0.7 * T, 0, 0]])
+    triangles = np.concatenate([mesh.triangles, mesh.triangles + 9])
+    rows = as_rows(both)
+    found = Detector(surfaces(both, triangles, np.repeat([0, 1], 9)), T, False).find(rows, rows)
+    assert len(found) > 0
+    np.testing.assert_allclose(np.abs(found.data[:, 4:7]), [[1, 0, 0]] * len(found), atol=1e-4)
+    gaps = [gap(found, i, rows) for i in range(len(found))]
+    assert min(gaps) == pytest.approx(0.7 * T, rel=1e-3)
+
+
+def test_ribbons_that_meet_side_by_side_stay_side_by_side():
+    scene = vv.Scene(gravity=(0, -9.81, 0))
+    for i in range(2):
+        ribbon = vv.Mesh.grid(12, 4, size=(0.5, 0.12)).moved((0, 0.0101, -0.09 + 0.18 * i))
+        scene.add_cloth(ribbon, density=0.5, material=vv.Elastic(young=4e5, thickness=3e-3, bend=1e-3), name=str(i))
+    scene.add_collider(vv.Plane(), friction=0.0, margin=0.01)
+    scene.self_collision(T)
+    simulation = vv.Simulation(scene, iterations=4, substeps=4)
+    simulation.velocities = np.repeat([[0, 0, 0.5], [0, 0, -0.5]], 48, axis=0)
+    for _ in range(40):
+        simulation.step()
+        z = simulation.positions[:, 2]
+        assert z[:48].max() < z[48:].min() - 0.8 * T
+    assert crossings(simulation) == 0
+
+
+def test_edges_count_at_ends_where_they_are_sharp_and_where_they_are_pressed():
+    mesh = vv.Mesh.grid(5, 5, size=(0.4, 0.4))
+    nothing = np.zeros((0, 4), np.int32), np.zeros((0, 8), np.float32)
+
+    def counting(vertices, contacts=nothing):
+        flat, rows = surfaces(mesh.vertices, mesh.triangles), as_rows(vertices)
+        return flat.edges, flat.hinges.counting(flat.edges, *contacts, rows, rows, np.float32(T)) == COUNTS
+
+    edges, counts = counting(mesh.vertices)
+    at_rim = np.abs(mesh.vertices[:, [0, 2]]).max(axis=1) > 0.19
+    same_side = (np.abs(mesh.vertices[edges][:, 0] - mesh.vertices[edges][:, 1]) < 1e-9)[:, [0, 2]].any(axis=1)
+    np.testing.assert_array_equal(counts, at_rim[edges].all(axis=1) & same_side)
+    folded = mesh.vertices * [1, 0, 1] + np.maximum(mesh.vertices[:, [0]], 0) * [0, 1.5, 0]
+    on_fold = (np.abs(mesh.vertices[edges][:, :, 0]) < 1e-9).all(axis=1)
+    np.testing.assert_array_equal(counting(folded)[1], counts | on_fold)
+    pressed = np.array([[6, 12, 13, 18]], np.int32), np.array([[1, -0.2, -0.4, -0.4, 0, 1, 0, T]], np.float32)
+    assert counting(mesh.vertices, pressed)[1][(edges == 12).any(axis=1)].all()
 
 
 def test_first_fit_gives_proper_colors_and_averages_only_what_finds_none():
