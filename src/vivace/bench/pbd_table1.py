@@ -34,9 +34,10 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
         assert settings is not None
         frames = 30 if quick else settings.frames
         motion = settings.iterations, settings.substeps, settings.dt, settings.damping
+        scene = setup.make(1.0)
+        scene.touching = None  # without collisions
         simulations = {
-            threads: Simulation(setup.make(1.0), "gauss-seidel", *motion, threads)
-            for threads in sorted({1, core_count()})
+            threads: Simulation(scene, "gauss-seidel", *motion, threads) for threads in sorted({1, core_count()})
         }
         fps = dict.fromkeys(simulations, 0.0)
         for turn in range(1 if quick else TURNS):

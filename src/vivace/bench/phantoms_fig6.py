@@ -32,6 +32,7 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
         progress(f"{name}: building")
         setup = scenes.find(name)
         settings, scene = setup.chosen(paper=True), setup.make(SMALL[name] if quick else 1.0)
+        scene.touching = None  # contacts are not what is compared
         own, simulations, best = [], [], []
         for solver, substeps in [*((solver, 1) for solver in SOLVERS), *((solver, SUBSTEPS[name]) for solver in AGAIN)]:
             iterations = PAPER[name][solver][0] // substeps

@@ -91,7 +91,7 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     for scale, size in [(0.02, "16K")] if quick else SCALES.items():
         progress(f"{size} constraints: building")
         scene = tori.scene(scale)
-        scene.surfaces = []
+        scene.surfaces, scene.touching = [], None
         for threads in sorted({1, core_count()}):
             solvers = [CutColors(steps=steps // ITERATIONS, threads=threads) for steps in STEPS]
             simulations[size, threads] = [Simulation(scene, solver, ITERATIONS, threads=threads) for solver in solvers]

@@ -55,11 +55,11 @@ def flattened(scene: Scene, height: float = 0.05) -> np.ndarray:
 def relaxing(
     scene: Scene, solver: str | Solver, start: Start = as_built, iterations: int = 1, threads: int | None = None
 ) -> Simulation:
-    """A simulation whose steps are `iterations` and nothing else; gravity and colliders leave the scene for good.
+    """A simulation whose steps are `iterations` and nothing else; gravity, colliders and contacts leave the scene.
 
     Pins stay. A material in ratios is meant, since what compliances do goes with dt.
     """
-    scene.gravity, scene.surfaces = (0.0, 0.0, 0.0), []
+    scene.gravity, scene.surfaces, scene.touching = (0.0, 0.0, 0.0), [], None
     simulation = Simulation(scene, solver, iterations, dt=DT, damping=NO_VELOCITY, threads=threads)
     simulation.positions = start(scene)
     return simulation
