@@ -30,7 +30,7 @@ THICKNESS, ABOVE = 0.45, 0.02  # of a cloth, in edges of its triangles; of the l
 TOP = 0.8  # of the armchair [m]
 COTTON = Elastic(young=1e6, thickness=4e-4, bend=1e-5)
 # Where the hand goes that holds the last cloth: times [s], and ways from where it was [m].
-TIMES = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+TIMES = np.array([0.0, 0.8, 1.2, 1.9, 2.6])
 WAY = np.array([[0, 0, 0], [0, -0.3, 0.1], [0, -0.3, 0.1], [0.3, -0.15, 0.25], [0.45, -0.35, 0.5]])
 
 
