@@ -94,6 +94,6 @@ def check(simulation: Simulation) -> Iterator[Statement]:
     height = float(x[: last.first, 1].mean())
     yield f"the others lie on the armchair (on average {height:.2f} m high)", height > 0.35
     strain = float(np.sqrt(np.mean(edge_strain(simulation) ** 2)))
-    yield f"edges are off by less than 2 % (RMS {strain:.2%})", strain < 0.02
+    yield f"edges are off by less than 3 % (RMS {strain:.2%})", strain < 0.03
     speed = rms_speed(simulation)
     yield f"they have come to rest (RMS speed {speed:.3f} m/s)", speed < 0.2
