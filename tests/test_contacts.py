@@ -7,43 +7,60 @@ from hypothesis import strategies as st
 
 import vivace as vv
 from helpers import WEIGHTLESS, bits, momentum
-from vivace.contacts import COLORS, Detector, Found, find_batches, make_surfaces
-from vivace.contacts.cells import ASKED, BOX, ask_as_stored, into_cells, lists_at, near_things
+from vivace.contacts import COLORS, Detector, Found, Outlook, find_batches, make_surfaces
+from vivace.contacts.cells import into_cells, lists_at, near_boxes
+from vivace.contacts.clusters import make_clusters
 from vivace.contacts.crossing import crossing_pairs
-from vivace.contacts.edges import COUNTS
+from vivace.contacts.describe import EDGE, TRIANGLE
+from vivace.contacts.distances import edge_distance, nearest_on_triangle
+from vivace.contacts.pairs import Touching, _look
 from vivace.diagnostics import crossings
-from vivace.kernels.compile import compiled, floats_at
+from vivace.kernels.compile import compiled, ints_at
 
 T = 0.02  # thickness
 
 
 @compiled
-def near_boxes(place, addresses, low, high, found):
-    asked, lists = np.zeros(ASKED, np.float32), lists_at(addresses)
-    level = ask_as_stored(place, lists, np.float32(0), asked, low, high)
-    return near_things(BOX, floats_at(asked.ctypes.data), low, high, level, place, lists, found)
-
-
-def pairs_by_cells(middles, halves, margins):
-    cells = into_cells(middles, halves, np.zeros_like(middles), margins)
-    low, high, found, pairs = np.zeros(3, np.float32), np.zeros(3, np.float32), np.empty(4, np.int32), []
-    for place in range(len(middles)):
-        count, found = near_boxes(place, cells.addresses, low, high, found)
-        pairs += [tuple(sorted((cells.order[place], cells.order[other]))) for other in found[:count]]
-    return pairs
+def boxes_near(box, addresses, found):
+    return near_boxes(box[:3], box[3:], lists_at(addresses), found)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from([0.02, 0.3, 5.0]), st.sampled_from([0.0, 0.1]))
-def test_cells_find_every_pair_of_overlapping_boxes_once(seed, count, size, margin):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from([0.02, 0.3, 5.0]))
+def test_cells_find_every_box_that_overlaps_once(seed, count, size):
     generator = np.random.default_rng(seed)
-    middles = generator.uniform(-3, 3, (count, 3)).astype(np.float32)
-    halves = generator.exponential(size, (count, 3)).astype(np.float32)
-    apart = np.abs(middles[:, None] - middles[None]) - halves[:, None] - halves[None]
-    meet = (apart <= np.float32(2 * margin)).all(-1)
-    margins = np.float32(margin) * np.array([[0, 1]], np.float32).repeat(count, axis=0)
-    pairs = pairs_by_cells(middles, halves, margins)
-    assert sorted(pairs) == [tuple(pair) for pair in np.argwhere(np.triu(meet, 1))]
+    middles, halves = generator.uniform(-3, 3, (count, 3)), generator.exponential(size, (count, 3))
+    boxes = np.concatenate([middles - halves, middles + halves], axis=1).astype(np.float32)
+    cells, found = into_cells(boxes), np.empty(4, np.int32)
+    low, high = boxes[:, :3], boxes[:, 3:]
+    overlap = ((low[:, None] <= high[None]) & (high[:, None] >= low[None])).all(-1)
+    for i in range(count):
+        near, found = boxes_near(boxes[i], cells.addresses, found)
+        assert sorted(found[:near]) == np.flatnonzero(overlap[i]).tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 200), st.integers(1, 4), st.integers(1, 3))
+def test_clusters_have_everything_once_and_nothing_of_two_labels(seed, count, labels, arity):
+    generator = np.random.default_rng(seed)
+    corners, of = generator.integers(0, 50, (count, arity)), generator.integers(0, labels, count)
+    clusters = make_clusters(corners, generator.normal(size=(50, 3)), of)
+    there = clusters.things >= 0
+    assert sorted(clusters.things[there]) == list(range(count))
+    np.testing.assert_array_equal(clusters.corners[there], corners[clusters.things[there]])
+    for block in clusters.things.reshape(-1, 8):
+        assert len(np.unique(of[block[block >= 0]])) == 1
+    chosen = generator.random(count) < 0.5
+    wanted = (there & chosen[clusters.things]).reshape(-1, 8) @ (1 << np.arange(8))
+    np.testing.assert_array_equal(clusters.lanes(chosen), wanted)
+    np.testing.assert_array_equal(clusters.lanes(), there.reshape(-1, 8) @ (1 << np.arange(8)))
+
+
+def test_clusters_are_compact():
+    mesh = vv.Mesh.grid(32, 32)
+    blocks = make_clusters(mesh.triangles, mesh.vertices, np.zeros(len(mesh.triangles), int)).corners.reshape(-1, 24)
+    sizes = np.ptp(mesh.vertices[blocks], axis=1).max(axis=1)
+    assert sizes.max() < 5 / 31  # eight triangles are four cells
 
 
 def surfaces(vertices, triangles, bodies=None):
@@ -62,11 +79,12 @@ BELOW = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1]], float)
 ABOVE = np.array([[0.2, 0.5, 0.2], [0.9, 3.0, 0.2], [0.2, 3.0, 0.9]], float)  # stands on its first corner
 
 
-def contacts_of(above_start, above_end, by_particles=False):
+def contacts_of(above_start, above_end, by_particles=False, ahead=1):
     """Of two triangles, the second of which moves."""
     both = surfaces(np.concatenate([BELOW, ABOVE]), np.array([[0, 1, 2], [3, 4, 5]]), np.repeat([0, 1], 3))
     detector = Detector(both, T, by_particles)
-    return detector.find(*(as_rows(np.concatenate([BELOW, above])) for above in (above_start, above_end)))
+    start, end = (as_rows(np.concatenate([BELOW, above])) for above in (above_start, above_end))
+    return detector.find(start, end, ahead=ahead)
 
 
 def gap(found, i, rows):
@@ -136,8 +154,7 @@ def test_contacts_and_their_order_do_not_depend_on_threads_or_capacity():
     both, start, end = crumpled()
     found = [Detector(both, T, False).find(start, end, threads) for threads in (1, 2)]
     small = Detector(both, T, False)
-    for pairs in small._pairs.values():
-        pairs.emitted = pairs.emitted[:, :1].copy()
+    small._touching = {kind: Touching(room=1) for kind in small.kinds}
     found.append(small.find(start, end))
     assert len(found[0]) > 500 and small.times_grown > 0
     for other in found[1:]:
@@ -145,21 +162,77 @@ def test_contacts_and_their_order_do_not_depend_on_threads_or_capacity():
         np.testing.assert_array_equal(found[0].data, other.data)
 
 
-def test_a_list_that_is_kept_finds_what_a_new_one_finds():
-    both, start, end = crumpled()
-    generator, detector, kept = np.random.default_rng(1), Detector(both, T, False), 0
-    end = start + 0.05 * (end - start)
-    for _ in range(12):
-        listed = detector.times_listed
-        found, again = detector.find(start, end), Detector(both, T, False).find(start, end)
-        kept += detector.times_listed == listed
-        np.testing.assert_array_equal(found.corners, again.corners)
-        np.testing.assert_array_equal(found.data, again.data)
-        start, way = end, np.zeros_like(end)
-        way[:-1, :3] = generator.normal(0, 0.02 * T, (len(end) - 1, 3)) + [0.3 * T, 0, 0]  # all go aside together
-        way[generator.integers(0, len(end) - 1, 5), :3] += generator.normal(0, T, 3)  # and a few go far
-        end = start + way
-    assert 2 <= kept < 12
+@compiled
+def look(kind, pairs, count, start, end, thickness, corners, data):
+    return _look(kind, ints_at(pairs.ctypes.data), count, start, end, thickness, corners, data, 0)
+
+
+def by_looking_at_every_pair(kind, both, start, end, counting):
+    """What the narrow test says of all pairs, without clusters, boxes or prisms."""
+    if kind == EDGE:
+        edges = both.edges[counting]
+        pairs = [(*edges[i], *edges[j]) for i in range(len(edges)) for j in range(i)]
+        distance = edge_distance
+    else:
+        things, distance = (both.triangles if kind == TRIANGLE else both.ends), nearest_on_triangle
+        pairs = [(p, *thing) for thing in things for p in both.points[:, 0]]
+    rest = [tuple(row) for row in both.rest.astype(np.float64)]
+    apart = [pair for pair in pairs if len(set(pair)) == 4]
+    apart = [p for p in apart if both.bodies[p[0]] != both.bodies[p[2]] or distance(*(rest[i] for i in p)) >= T]
+    pairs = np.array(apart + apart[-1:] * (-len(apart) % 8), np.int32)
+    corners, data = np.empty((len(apart), 4), np.int32), np.empty((len(apart), 8), np.float32)
+    count = look(kind, pairs, len(apart), start, end, np.float32(T), corners, data)
+    return {told(kind, row) for row in corners[:count].tolist()}
+
+
+def told(kind, row):
+    """A contact of two edges is that of the second and the first."""
+    return frozenset([tuple(row[:2]), tuple(row[2:])]) if kind == EDGE else tuple(row)
+
+
+@pytest.mark.parametrize("far", [0.0, 1.0, 30.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_found_is_what_looking_at_every_pair_finds(far, seed):
+    """However far things go: boxes and prisms only spare work."""
+    both, start, end = crumpled(layers=3, side=6, seed=seed)
+    generator = np.random.default_rng(seed)
+    end[:-1, :3] += generator.normal(0, far * T, 3) + generator.normal(0, 0.1 * far * T, (len(end) - 1, 3))
+    detector = Detector(both, T, False)
+    detector.find(start, end)
+    for kind, touching in detector._touching.items():
+        found = [row for count, rows in zip(touching.counts, touching.corners.tolist()) for row in rows[:count]]
+        wanted = by_looking_at_every_pair(kind, both, start, end, detector._edges_that_count(start, end))
+        assert {told(kind, row) for row in found} == wanted and len(found) == len(wanted) > 0
+
+
+def outlook_on(ways, substeps=4, frames=1):
+    """How far ahead contacts are looked for in each substep of frames, when points go their ways in each."""
+    start = as_rows(np.zeros((len(ways), 3)))
+    end = start + as_rows(ways) * [1, 1, 1, 0]
+    outlook, ahead = Outlook(np.arange(len(ways))[:, None].astype(np.int32), T), []
+    for _ in range(frames):
+        outlook.begin(1 / 60)
+        ahead += [outlook.ahead(start, end.astype(np.float32), 1 / 60 / substeps) for _ in range(substeps)]
+    return ahead
+
+
+def test_contacts_hold_for_a_frame_where_hardly_anything_moves():
+    generator = np.random.default_rng(0)
+    slow, fast = generator.normal(0, 0.01 * T, (1000, 3)), generator.normal(0, 2 * T, (1000, 3))
+    assert outlook_on(slow, frames=2) == [4, 0, 0, 0] * 2
+    assert outlook_on(slow, substeps=1, frames=3) == [1, 1, 1]
+    assert outlook_on(fast) == [1, 1, 1, 1]
+    assert outlook_on(slow + [9 * T, 0, 0]) == [4, 0, 0, 0]  # all together
+    assert outlook_on(12 * slow) == [2, 0, 2, 0]
+    few, many = slow.copy(), slow.copy()
+    few[:9], many[:20] = fast[:9], fast[:20]
+    assert outlook_on(few) == [4, 0, 0, 0] and outlook_on(many) == [1, 1, 1, 1]
+    assert outlook_on(np.full((10, 3), np.nan)) == [1, 1, 1, 1]
+
+
+def test_looking_ahead_finds_what_will_touch_later():
+    assert len(contacts_of(ABOVE, ABOVE - [0, 0.2, 0])) == 0
+    assert len(contacts_of(ABOVE, ABOVE - [0, 0.2, 0], ahead=3)) > 0
 
 
 def test_a_crowd_is_found_whole():
@@ -225,7 +298,8 @@ def test_edges_count_at_ends_where_they_are_sharp_and_where_they_are_pressed():
 
     def counting(vertices, contacts=nothing):
         flat, rows = surfaces(mesh.vertices, mesh.triangles), as_rows(vertices)
-        return flat.edges, flat.hinges.counting(flat.edges, *contacts, rows, rows, np.float32(T)) == COUNTS
+        in_chunks = np.array([len(contacts[0])]), contacts[0][None], contacts[1][None]
+        return flat.edges, flat.hinges.counting(flat.edges, *in_chunks, rows, rows, np.float32(T))
 
     edges, counts = counting(mesh.vertices)
     at_rim = np.abs(mesh.vertices[:, [0, 2]]).max(axis=1) > 0.19

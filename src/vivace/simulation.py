@@ -296,7 +296,7 @@ class Simulation:
                 end = pose_at(name, surface.motion, (self.frame + 1) * self.dt)
                 check_way(name, start, end, self.time, self.dt)
                 ways[number] = start, end
-        self._sweeps.send_colliders(ways, self.dt)
+        self._sweeps.begin_frame(ways, self.dt)
         return {number: end for number, (_, end) in ways.items()}
 
     def _send_pins(self) -> dict[int, np.ndarray]:

@@ -153,7 +153,7 @@ class Sweeps(Protocol):
 
     def stop_at_colliders(self) -> Sequence[Any]: ...  # take back what has gone through one since the substep began
 
-    def send_colliders(self, ways: Ways, duration: float) -> None: ...  # from pose to pose in the next frame [s]
+    def begin_frame(self, ways: Ways, duration: float) -> None: ...  # [s]; colliders go from pose to pose
 
     def prepare(self, schedule: Iterable[Any]) -> Any: ...
 

@@ -224,8 +224,10 @@ class CpuSweeps:
     def stop_at_colliders(self) -> tuple[int, ...]:
         return self.colliders.stop()
 
-    def send_colliders(self, ways: Ways, duration: float) -> None:
+    def begin_frame(self, ways: Ways, duration: float) -> None:
         self.colliders.surfaces.send(ways, duration)
+        if self.plan.model.touching is not None:
+            self.contacts.outlook.begin(duration)
 
     def prepare(self, schedule: Iterable[Token]) -> list[Piece]:
         """The schedule with what every run begins and ends with: keep the state, measure what became of it."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contacts import COLORS, Batches, Detector, Found, find_batches, surfaces_of
+from ..contacts import COLORS, Batches, Detector, Found, Outlook, find_batches, surfaces_of
 from ..kernels.apart import average_kernel
 from ..kernels.contact import contact_apart_kernel, contact_kernel
 from ..kernels.lanes import WIDTH
+from ..kernels.region import threads_set
 from ..kernels.rows import in_blocks
 from ..remainder import sorted_corners
 from ..state import aligned
@@ -30,7 +31,9 @@ class CpuContacts:
         self.sweeps = sweeps
         touching = sweeps.plan.model.touching
         assert touching is not None
-        self.detector = Detector(surfaces_of(sweeps.plan), touching.thickness, touching.by_particles)
+        surfaces = surfaces_of(sweeps.plan)
+        self.detector = Detector(surfaces, touching.thickness, touching.by_particles)
+        self.outlook = Outlook(surfaces.points, touching.thickness)
         self.friction = np.array([touching.friction], np.float32)
         self._relaxation = np.ones(1, np.float32)
         self.movable = sweeps.state.positions[:, 3] > 0
@@ -41,9 +44,12 @@ class CpuContacts:
         self.milliseconds = self.recoloring = 0.0  # the second is part of the first
 
     def detect(self) -> None:
-        """Find the contacts of this substep, and let the sweeps go over them."""
+        """Find the contacts of this substep, unless those that were found last hold; let the sweeps go over them."""
         start = time.perf_counter()
         found = self.find()
+        if found is None:
+            self.milliseconds += (time.perf_counter() - start) * 1e3
+            return
         looked = time.perf_counter()
         batches = self.take(found)
         self.count, self.overflow, self.colors = len(found), batches.overflow, batches.colors
@@ -51,8 +57,12 @@ class CpuContacts:
         self.milliseconds += (end - start) * 1e3
         self.recoloring += (end - looked) * 1e3
 
-    def find(self) -> Found:
-        return self.detector.find(self.sweeps.state.positions, self.sweeps.predicted, self.sweeps.team.size())
+    def find(self) -> Found | None:
+        """New contacts; None if those that were found last hold."""
+        rows, threads = (self.sweeps.state.positions, self.sweeps.predicted), self.sweeps.team.size()
+        with threads_set(threads):
+            ahead = self.outlook.ahead(*rows, self.sweeps.step)
+        return self.detector.find(*rows, threads, ahead) if ahead else None
 
     def take(self, found: Found) -> Batches:
         """Let the sweeps go over these contacts."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contacts import Found, TouchLists, colors_with, meetings, slots_for, touch_lists
+from ..contacts import Found, Meetings, TouchLists, colors_with, meetings, slots_for, touch_lists
 from ..kernels.region import threads_set
 from ..kernels.touch import touch_kernel
 
@@ -27,6 +27,7 @@ class CpuTouches:
         self.visits = sweeps.visits if sweeps.plan.system is None else sweeps.system
         self._slots = slots_for(self.visits.coloring)
         self.lists: TouchLists | None = None
+        self._found: tuple[Found, Meetings, np.ndarray]  # contacts, those of each particle, and colors
         self.touch = cache(self._touch)
         self._tokens: dict[int, int] = {}  # of each color
 
@@ -35,28 +36,34 @@ class CpuTouches:
         return max(self._slots, self.visits.coloring.count)
 
     def detect(self) -> None:
-        """Find the contacts of this substep, and let visits go in an order that is proper for them."""
+        """Find the contacts of this substep, unless those that were found last hold; let each particle meet its own."""
         start = time.perf_counter()
-        contacts, threads = self.contacts, self.sweeps.team.size()
-        found, movable = contacts.find(), contacts.movable
+        found = self.contacts.find()
         looked = time.perf_counter()
+        with threads_set(self.sweeps.team.size()):
+            if found is not None:
+                self._found = found, *self._color(found)
+            rows = self.sweeps.state.positions, self.sweeps.predicted
+            self.lists = touch_lists(*self._found, self.slots, *rows, self.lists)
+        self._let_sweep(self.lists)
+        end = time.perf_counter()
+        self.contacts.recoloring += (end - looked) * 1e3
+        self.contacts.milliseconds += (end - start) * 1e3
+
+    def _color(self, found: Found) -> tuple[Meetings, np.ndarray]:
+        """Let visits go in an order that is proper for these contacts: those of each particle, and the colors."""
+        contacts, movable = self.contacts, self.contacts.movable
         met = meetings(found.corners, movable)
         colored = colors_with(self.visits.coloring, found.corners, movable, met, self.slots)
         if os.environ.get("VIVACE_DEBUG"):
             colored.validate(self.visits.coloring, found.corners, movable)
         if colored.overflow:
             met = meetings(found.corners, movable, colored.left)
-        with threads_set(threads):
-            self.visits.order_by(colored.colors, self.slots)
-            rows = self.sweeps.state.positions, self.sweeps.predicted
-            self.lists = touch_lists(found, met, colored.colors, self.slots, *rows, self.lists)
-        self._let_sweep(self.lists)
+        self.visits.order_by(colored.colors, self.slots)
         if colored.overflow or contacts.taken:
             contacts.take(Found(found.corners[colored.left], found.data[colored.left]))
         contacts.count, contacts.colors, contacts.overflow = len(found), colored.count, colored.overflow
-        end = time.perf_counter()
-        contacts.recoloring += (end - looked) * 1e3
-        contacts.milliseconds += (end - start) * 1e3
+        return met, colored.colors
 
     def _let_sweep(self, lists: TouchLists) -> None:
         carried, colors = self.sweeps.carried, np.array(list(self._tokens), np.int64)

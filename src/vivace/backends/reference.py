@@ -102,8 +102,10 @@ class ReferenceSweeps:
     def stop_at_colliders(self) -> list[Sweep]:
         return self.colliders.stop()
 
-    def send_colliders(self, ways: Ways, duration: float) -> None:
+    def begin_frame(self, ways: Ways, duration: float) -> None:
         self.colliders.surfaces.send(ways, duration)
+        if self.plan.model.touching is not None:
+            self.contacts.outlook.begin(duration)
 
     def prepare(self, schedule: Iterable[Sweep | None]) -> list[Sweep]:
         return [sweep for sweep in schedule if sweep is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contacts import COLORS, Detector, Found, first_fit, surfaces_of
+from ..contacts import COLORS, Detector, Found, Outlook, first_fit, surfaces_of
 from ..kernels.contact import contact_move
 
 if TYPE_CHECKING:
@@ -22,13 +22,23 @@ class ReferenceContacts:
         self.sweeps = sweeps
         touching = sweeps.plan.model.touching
         assert touching is not None
-        self.detector = Detector(surfaces_of(sweeps.plan), touching.thickness, touching.by_particles)
+        surfaces = surfaces_of(sweeps.plan)
+        self.detector = Detector(surfaces, touching.thickness, touching.by_particles)
+        self.outlook = Outlook(surfaces.points, touching.thickness)
         self.friction = np.float32(touching.friction)
         self.found = Found(np.zeros((0, 4), np.int32), np.zeros((0, 8), np.float32))
         self.colors = np.zeros(0, np.int32)
 
     def detect(self) -> None:
-        self.take(self.detector.find(self.sweeps.state.positions, self.sweeps.predicted))
+        found = self.find()
+        if found is not None:
+            self.take(found)
+
+    def find(self) -> Found | None:
+        """New contacts; None if those that were found last hold."""
+        rows = self.sweeps.state.positions, self.sweeps.predicted
+        ahead = self.outlook.ahead(*rows, float(self.sweeps.step))
+        return self.detector.find(*rows, ahead=ahead) if ahead else None
 
     def take(self, found: Found) -> None:
         """Let the sweeps go over these contacts."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..contacts import Found, colors_with, crowding, meetings, slots_for
+from ..kernels.contact import contact_normal
 from ..kernels.touch import touch_push
 
 if TYPE_CHECKING:
@@ -35,13 +36,19 @@ class ReferenceTouches:
         return max(self._slots, self.visits.coloring.count)
 
     def detect(self) -> None:
+        found = self.sweeps.contacts.find()
+        if found is not None:
+            self._take(found)
+        found, count = self.found, len(self.found)
+        self.pushes, self.changes, self.taken = (np.zeros((count, *n), np.float32) for n in ((3,), (3,), (4, 3)))
+        self.crowd = crowding(found.corners, found.data, self.sweeps.predicted)
+
+    def _take(self, found: Found) -> None:
         contacts, movable = self.sweeps.contacts, self.sweeps.predicted[:, 3] > 0
-        self.found = found = contacts.detector.find(self.sweeps.state.positions, self.sweeps.predicted)
+        self.found = found
         met = meetings(found.corners, movable)
         colored = colors_with(self.visits.coloring, found.corners, movable, met, self.slots)
         met = meetings(found.corners, movable, colored.left)
-        self.pushes, self.changes, self.taken = (np.zeros((len(found), *n), np.float32) for n in ((3,), (3,), (4, 3)))
-        self.crowd = crowding(found.corners, found.data, self.sweeps.predicted)
         nth = np.arange(len(met.entries)) - np.repeat(met.offsets[:-1], np.diff(met.offsets))
         self.turns = [met.entries[nth == turn] for turn in range(nth.max(initial=-1) + 1)]
         self.visits.order_by(colored.colors, self.slots)
@@ -61,6 +68,7 @@ class ReferenceTouches:
             weight, split = parts.sum(axis=1), (self.crowd[corners] * parts).sum(axis=1)
             start = np.einsum("ij,ijk->ik", data[:, :4], self.sweeps.state.positions[corners, :3])
             point = np.einsum("ij,ijk->ik", data[:, :4], self.sweeps.predicted[corners, :3]) + self.changes[which]
+            data[:, 4:7] = np.stack(contact_normal(tuple(start.T), tuple(data.T)), axis=1)
             numbers = *data.T, *start.T, share, np.where(split > 0, 1 / np.maximum(split, 1e-30), 0)
             push = np.stack(touch_push(tuple(point.T), tuple(self.pushes[which].T), numbers, friction), axis=1)
             move = push - self.taken[which, corner]

@@ -5,13 +5,16 @@ import numpy as np
 from ..plan import Plan
 from .detect import Detector, Found, Surfaces, make_surfaces
 from .fit import COLORS, Batches, find_batches, first_fit
-from .visits import TouchLists, VertexColors, colors_with, crowding, meetings, slots_for, touch_lists
+from .outlook import Outlook
+from .visits import Meetings, TouchLists, VertexColors, colors_with, crowding, meetings, slots_for, touch_lists
 
 __all__ = [
     "COLORS",
     "Batches",
     "Detector",
     "Found",
+    "Meetings",
+    "Outlook",
     "Surfaces",
     "TouchLists",
     "VertexColors",

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import prange
 
-from ..kernels.compile import compiled, compiled_parallel, floats_at
-from .cells import ASKED, BOX, CHUNKS, ask_as_stored, into_cells, lists_at, near_things
+from ..kernels.compile import compiled, compiled_parallel
+from .cells import CHUNKS, into_cells, lists_at, near_boxes
 
 FLATTEST = 1e-5  # sine of the angle between edge and plane: positions are rounded
 
@@ -14,10 +14,9 @@ def crossing_pairs(positions: np.ndarray, triangles: np.ndarray) -> int:
     if not len(triangles):
         return 0
     corners = positions[triangles].astype(np.float32)
-    low, high = corners.min(axis=1), corners.max(axis=1)
-    rounding = np.spacing(np.abs(corners).max(axis=(1, 2)))[:, None].repeat(2, axis=1)
-    cells = into_cells((low + high) / 2, (high - low) / 2, np.zeros_like(low), rounding)
-    return int(_count(triangles.astype(np.int32), corners.astype(np.float64), cells.addresses).sum())
+    boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+    cells = into_cells(boxes)
+    return int(_count(triangles.astype(np.int32), corners.astype(np.float64), boxes, cells.addresses).sum())
 
 
 @compiled
@@ -37,24 +36,22 @@ def _pierces(a, b, p, q, r):
 
 
 @compiled_parallel
-def _count(triangles, corners, cells):
+def _count(triangles, corners, boxes, cells):
     counts = np.zeros(CHUNKS, np.int64)
     for chunk in prange(CHUNKS):
-        counts[chunk] = _count_chunk(chunk, triangles, corners, cells)
+        counts[chunk] = _count_chunk(chunk, triangles, corners, boxes, cells)
     return counts
 
 
 @compiled
-def _count_chunk(chunk, triangles, corners, cells):
-    near, asked, crossing, total = np.empty(256, np.int32), np.zeros(ASKED, np.float32), 0, len(triangles)
-    low, high, lists = np.empty(3, np.float32), np.empty(3, np.float32), lists_at(cells)
-    order, numbers = lists[0], floats_at(asked.ctypes.data)
+def _count_chunk(chunk, triangles, corners, boxes, cells):
+    near, crossing, total, lists = np.empty(256, np.int32), 0, len(triangles), lists_at(cells)
     for place in range(chunk * total // CHUNKS, (chunk + 1) * total // CHUNKS):
-        i, level = order[place], ask_as_stored(place, lists, np.float32(0), asked, low, high)
-        found, near = near_things(BOX, numbers, low, high, level, place, lists, near)
+        i = lists[0][place]
+        found, near = near_boxes(boxes[i, :3], boxes[i, 3:], lists, near)
         for k in range(found):
-            j = order[near[k]]
-            if not _joined(triangles, i, j):
+            j = near[k]
+            if i < j and not _joined(triangles, i, j):
                 crosses = False
                 for e in range(3):
                     f = (e + 1) % 3

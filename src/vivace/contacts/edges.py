@@ -13,14 +13,13 @@ import numpy as np
 from numba import prange
 
 from ..kernels.compile import compiled, compiled_parallel, floats_at, ints_at
-from ..kernels.lanes import WIDTH, select, sqrt, value_function
-from ..kernels.rows import gather, store_block
+from ..kernels.lanes import WIDTH, lane_bits, select, sqrt, value_function
+from ..kernels.rows import gather
 from ..kernels.vec3 import cross, dot, sub
 from .cells import CHUNKS
 
-SHARP, NEARLY_SHARP = 0.7, 0.5  # L / 2 sin(theta) of edges that count, and of those that may soon, in thicknesses
-PRESSED, NEARLY_PRESSED = 0.6, 0.75  # and distances of their ends from triangles
-NEARLY, COUNTS = 1, 2
+SHARP = 0.7  # L / 2 sin(theta) of edges that count, in thicknesses
+PRESSED = 0.6  # and distances of their ends from triangles
 ZERO, ONE, TWO = np.float32(0), np.float32(1), np.float32(2)
 
 
@@ -36,19 +35,20 @@ class Hinges:
     def counting(
         self,
         edges: np.ndarray,
+        counts: np.ndarray,
         corners: np.ndarray,
         data: np.ndarray,
         start: np.ndarray,
         end: np.ndarray,
         thickness: np.float32,
     ) -> np.ndarray:
-        """COUNTS, NEARLY or 0 for each of the edges; corners and data are those of the points' contacts."""
-        pressed = _pressed(corners, data, start, thickness)
-        counts = _by_ends(edges, pressed)
-        counts[self.ends] = COUNTS
+        """Which of the edges count; counts, corners and data are those of the points' contacts, in chunks."""
+        pressed = _pressed(counts, corners, data, start, thickness)
+        chosen = _by_ends(edges, pressed)
+        chosen[self.ends] = True
         if len(self.edges):
-            _bends(self.edges, self.corners, start, end, self.most, counts)
-        return counts
+            _bends(self.edges, self.corners, start, end, self.most, chosen)
+        return chosen
 
 
 def find_hinges(
@@ -88,46 +88,44 @@ def bend(corners):
 
 
 @compiled
-def _pressed(corners, data, start, thickness):
-    """How near points and triangles are where they touch, for each row: COUNTS, NEARLY or 0."""
-    pressed = np.zeros(len(start), np.uint8)
-    for i in range(len(corners)):
-        gap = np.float32(0)
-        for corner in range(4):
-            for axis in range(3):
-                gap += data[i, 4 + axis] * data[i, corner] * start[corners[i, corner], axis]
-        if gap < NEARLY_PRESSED * thickness:
-            level = COUNTS if gap < PRESSED * thickness else NEARLY
+def _pressed(counts, corners, data, start, thickness):
+    """Which rows are part of a contact whose point and triangle are much nearer than the thickness."""
+    pressed = np.zeros(len(start), np.bool_)
+    for chunk in range(len(counts)):
+        for i in range(counts[chunk]):
+            gap = np.float32(0)
             for corner in range(4):
-                pressed[corners[i, corner]] = max(pressed[corners[i, corner]], level)
+                row, share = corners[chunk, i, corner], data[chunk, i, corner]
+                for axis in range(3):
+                    gap += data[chunk, i, 4 + axis] * share * start[row, axis]
+            if gap < PRESSED * thickness:
+                for corner in range(4):
+                    pressed[corners[chunk, i, corner]] = True
     return pressed
 
 
 @compiled_parallel
 def _by_ends(edges, pressed):
-    counts = np.empty(len(edges), np.uint8)
+    chosen = np.empty(len(edges), np.bool_)
     for i in prange(len(edges)):
-        counts[i] = max(pressed[edges[i, 0]], pressed[edges[i, 1]])
-    return counts
+        chosen[i] = pressed[edges[i, 0]] or pressed[edges[i, 1]]
+    return chosen
 
 
 @compiled_parallel
-def _bends(edges, corners, start, end, most, counts):
+def _bends(edges, corners, start, end, most, chosen):
     blocks = (len(edges) + WIDTH - 1) // WIDTH
     for chunk in prange(CHUNKS):
         first, last = chunk * blocks // CHUNKS, (chunk + 1) * blocks // CHUNKS
-        _bends_of(edges, corners, start, end, most, counts, first, last)
+        _bends_of(edges, corners, start, end, most, chosen, first, last)
 
 
 @compiled
-def _bends_of(edges, corners, start, end, most, counts, first, last):
+def _bends_of(edges, corners, start, end, most, chosen, first, last):
     here, there, rows = floats_at(start.ctypes.data), floats_at(end.ctypes.data), ints_at(corners.ctypes.data)
-    numbers = np.empty((2, WIDTH), np.float32)
-    made, nearly = floats_at(numbers.ctypes.data), np.float32((NEARLY_SHARP / SHARP) ** 2) * most
     for block in range(first, last):
-        store_block(made, 0, bend(gather(here, rows, block, 4)))
-        store_block(made, 1, bend(gather(there, rows, block, 4)))
+        bits = lane_bits(bend(gather(here, rows, block, 4)) >= most)
+        bits |= lane_bits(bend(gather(there, rows, block, 4)) >= most)
         for lane in range(min(WIDTH, len(edges) - block * WIDTH)):
-            sharpness, edge = max(numbers[0, lane], numbers[1, lane]), edges[block * WIDTH + lane]
-            if sharpness >= nearly:
-                counts[edge] = max(counts[edge], COUNTS if sharpness >= most else NEARLY)
+            if bits >> lane & 1:
+                chosen[edges[block * WIDTH + lane]] = True

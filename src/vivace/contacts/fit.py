@@ -7,7 +7,8 @@ import numpy as np
 from ..coloring import ColoringError
 from ..kernels.compile import compiled
 from ..kernels.lanes import WIDTH
-from .detect import DATA, Found
+from .detect import Found
+from .pairs import DATA
 
 COLORS = 64  # as many as a word has bits; what finds none of them is averaged
 

@@ -8,7 +8,7 @@ from numba import prange
 from ..coloring import Coloring, ColoringError
 from ..graph import unsigned
 from ..kernels.compile import compiled, compiled_parallel
-from ..kernels.contact import ARITY, DATA
+from ..kernels.contact import ARITY, DATA, contact_normal
 from ..kernels.lanes import WIDTH
 from ..kernels.touch import INVERSE_WEIGHT, NUMBERS, OWN, START, WEIGHT
 from ..state import aligned
@@ -293,6 +293,9 @@ def _fill(
                         for corner in range(ARITY):
                             combined += data[i, corner] * start[corners[i, corner], axis]
                         numbers[slot, START + axis, lane] = combined
+                    normal = contact_normal(numbers[slot, START : START + 3, lane], data[i])
+                    for axis in range(3):
+                        numbers[slot, 4 + axis, lane] = normal[axis]
                     weight, split = np.float32(0), np.float32(0)
                     for corner in range(ARITY):
                         part = start[corners[i, corner], 3] * data[i, corner] ** 2

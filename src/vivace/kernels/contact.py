@@ -6,11 +6,11 @@ import numpy as np
 
 from .apart import correction
 from .compile import floats_at, ints_at, kernel, source_digest
-from .lanes import WIDTH, minimum, select, value_function
+from .lanes import WIDTH, absolute, minimum, select, value_function
 from .rows import gather, gather_rows, gather_split, load_block, scatter_rows
 from .vec3 import dot, norm, sub
 
-ZERO, ONE = np.float32(0), np.float32(1)
+ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 ARITY, DATA = 4, 8
 
 
@@ -39,13 +39,30 @@ def contact_weight(corners, data):
 
 
 @value_function
+def contact_normal(start, data):
+    """The direction of a contact in a substep, from `combined` corners at its start.
+
+    Contacts may be older than that. Where the fourth corner has no share, a point meets a point or an edge, around
+    which it may go: there the direction turns with them, up to 60 degrees, beyond which it stays.
+    """
+    normal, length = (data[4], data[5], data[6]), norm(start)
+    turns = (absolute(data[3]) <= ZERO) & (dot(start, normal) > HALF * length)
+    inverse = ONE / select(length > ZERO, length, ONE)
+    return (
+        select(turns, inverse * start[0], normal[0]),
+        select(turns, inverse * start[1], normal[1]),
+        select(turns, inverse * start[2], normal[2]),
+    )
+
+
+@value_function
 def gap_move(here, start, weight, data, friction):
     """The push that opens a gap, from `combined` corners now and at the start.
 
     gap = n . sum share_i x_i, at least the thickness. Coulomb on positions as against colliders: the slide across n
     since the start shrinks by at most friction * depth.       Macklin et al. 2014, section 6.1
     """
-    normal = data[4], data[5], data[6]
+    normal = contact_normal(start, data)
     depth = data[7] - dot(here, normal)
     way = sub(here, start)
     along = dot(way, normal)
