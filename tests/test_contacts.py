@@ -490,6 +490,32 @@ def test_reports_tell_of_contacts_and_budgets_and_repeats_work():
     assert (bits(simulation.positions) == bits(again.positions)).all()
 
 
+@pytest.mark.parametrize("spend", ["iterations", "substeps"])
+def test_where_things_may_touch_a_budget_does_no_less_than_what_is_set(spend):
+    report = two_sheets().step(budget_ms=0.01, spend=spend)
+    assert report.substeps >= 4 and report.iterations >= 8 and report.deadline_missed
+
+
+@pytest.mark.parametrize("solver", ["gauss-seidel", "xpbd", "vivace", "pd-jacobi"])
+def test_more_passes_hold_a_stack_better(solver):
+    """Eight layers on a floor sink into each other when contacts are met only a few times a frame."""
+
+    def height(passes):
+        scene = vv.Scene()
+        for layer in range(8):
+            sheet = vv.Mesh.grid(6, 6, size=(0.3, 0.3)).moved((0.003 * layer, T * (layer + 0.5), 0))
+            scene.add_cloth(sheet, material=material(solver), name=str(layer))
+        scene.add_collider(vv.Plane(), margin=T / 2)
+        scene.self_collision(T, passes=passes)
+        simulation = vv.Simulation(scene, solver, iterations=1, substeps=2, damping=1.0, threads=1)
+        for _ in simulation.run(20):
+            pass
+        return float(simulation.positions[-36:, 1].mean()) / (7.5 * T)
+
+    once, often = height(1), height(6)
+    assert once < often < 1.02 and 1 - often < 0.6 * (1 - once)
+
+
 def test_without_self_collision_nothing_touches():
     scene = vv.Scene()
     scene.add_cloth(vv.Mesh.grid(3, 3))
@@ -504,6 +530,7 @@ def test_without_self_collision_nothing_touches():
         ((np.nan,), "thickness"),
         ((0.1, -0.2), "friction"),
         ((0.1, 0.3, "air"), "by"),
+        ((0.1, 0.3, "surfaces", 0), "passes"),
     ],
 )
 def test_bad_numbers_are_refused(arguments, told):

@@ -25,13 +25,15 @@ def check_budget(budget_ms: float, spend: str) -> None:
     checks.choice("spend", spend, ("iterations", "substeps"))
 
 
-def spend_on_iterations(sweeps: Sweeps, solver: Solver, dt: float, substeps: int, deadline: float) -> Work:
-    """A fixed number of substeps, each with as many iterations as fit into its share of the time; at least one."""
+def spend_on_iterations(
+    sweeps: Sweeps, solver: Solver, dt: float, substeps: int, deadline: float, least: int = 1
+) -> Work:
+    """A fixed number of substeps, each with as many iterations as fit into its share of the time, and a least number."""
     work = []
     for substep in range(substeps):
         until = time.perf_counter() + (deadline - time.perf_counter()) / (substeps - substep)
         schedule = solver.schedule(sweeps, MANY, 1)
-        done, piece = 0, 1
+        done, piece = 0, least
         while piece:
             start = time.perf_counter()
             sweeps.advance([token for _ in range(piece) for token in _until_clock(schedule)])

@@ -42,6 +42,7 @@ class Touching:
     thickness: float  # [m]
     friction: float  # Coulomb's coefficient
     by_particles: bool = False  # particles against each other, instead of surfaces
+    passes: int = 1  # how often in each iteration contacts are pushed apart
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Contacts between soft things on the fast backend: found anew in each substep, projected color by color."""
+"""Contacts between soft things on the fast backend: found as often as things move, projected color by color."""
 
 from __future__ import annotations
 

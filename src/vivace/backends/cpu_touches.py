@@ -1,4 +1,4 @@
-"""Contacts met particle by particle on the fast backend, in colors that are proper for those of each substep."""
+"""Contacts met particle by particle on the fast backend, in colors that are proper for them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from numba import prange
 from ..kernels.compile import compiled_parallel
 from .cells import CHUNKS
 
-STILL = 1.0  # thicknesses that particles may go, as seen by who goes along with the mean of all
+STILL = 0.25  # thicknesses that particles may go, as seen by who goes along with the mean of all
 MOST_FAST = 0.01  # share of particles that may go farther
 
 

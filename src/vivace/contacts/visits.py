@@ -56,7 +56,7 @@ def _meetings(corners: np.ndarray, movable: np.ndarray, left: np.ndarray) -> tup
 
 @dataclass(frozen=True, eq=False)
 class VertexColors:
-    """Colors of particles for a substep's contacts, and the contacts that found no room."""
+    """Colors of particles for some contacts, and the contacts that found no room."""
 
     colors: np.ndarray  # (particles,) int32
     left: np.ndarray  # (m,) bool
@@ -190,8 +190,9 @@ def touch_lists(
     taken = _room(reuse, "taken", count, (3, WIDTH), np.float32)
     pushes = _room(reuse, "pushes", 2 * len(found) + 2, (4,), np.float32)
     taken[:count], pushes[: 2 * len(found) + 2] = 0, 0
-    lists = met.offsets, met.entries, found.corners, found.data
-    _fill(particles, bounds, *lists, start, crowding(found.corners, found.data, here), corners, numbers, contacts)
+    of_contact = _numbers(found.corners, found.data, start, crowding(found.corners, found.data, here))
+    lists = met.offsets, met.entries, found.corners, of_contact
+    _fill(particles, bounds, *lists, corners, numbers, contacts)
     return TouchLists(first_block, particles, bounds, corners, numbers, contacts, taken, pushes)
 
 
@@ -263,50 +264,56 @@ def _longest_first(lengths: np.ndarray) -> np.ndarray:
 
 
 @compiled_parallel
+def _numbers(corners: np.ndarray, data: np.ndarray, start: np.ndarray, crowd: np.ndarray) -> np.ndarray:
+    """What all corners of a contact read, as in `touch_push`; the share of each is still missing."""
+    numbers = np.zeros((len(corners), NUMBERS), np.float32)
+    for i in prange(len(corners)):
+        x, y, z = np.float32(0), np.float32(0), np.float32(0)
+        weight, split = np.float32(0), np.float32(0)
+        for corner in range(ARITY):
+            share, row = data[i, corner], corners[i, corner]
+            x, y, z = x + share * start[row, 0], y + share * start[row, 1], z + share * start[row, 2]
+            weight += start[row, 3] * share**2
+            split += start[row, 3] * share**2 * crowd[row]
+        for k in range(DATA):
+            numbers[i, k] = data[i, k]
+        shares = data[i, 0], data[i, 1], data[i, 2], data[i, 3]
+        normal = contact_normal((x, y, z), (*shares, data[i, 4], data[i, 5], data[i, 6]))
+        numbers[i, 4], numbers[i, 5], numbers[i, 6] = normal
+        numbers[i, START], numbers[i, START + 1], numbers[i, START + 2] = x, y, z
+        numbers[i, INVERSE_WEIGHT], numbers[i, WEIGHT] = 1 / split if split > 0 else 0, weight
+    return numbers
+
+
+@compiled_parallel
 def _fill(
     particles: np.ndarray,
     bounds: np.ndarray,
     offsets: np.ndarray,
     entries: np.ndarray,
     corners: np.ndarray,
-    data: np.ndarray,
-    start: np.ndarray,
-    crowd: np.ndarray,
+    of_contact: np.ndarray,
     listed: np.ndarray,
     numbers: np.ndarray,
     contacts: np.ndarray,
 ) -> None:
     """What is padded is a contact of the particle with itself that has no shares, and moves nothing."""
     for block in prange(len(particles)):
-        for lane in range(WIDTH):
-            row = particles[block, lane]
-            entry = offsets[row]
-            for slot in range(bounds[block], bounds[block + 1]):
+        for slot in range(bounds[block], bounds[block + 1]):
+            for lane in range(WIDTH):
+                row = particles[block, lane]
+                entry = offsets[row] + slot - bounds[block]
                 if entry < offsets[row + 1]:
                     i, own = entries[entry] // ARITY, entries[entry] % ARITY
                     for corner in range(ARITY):
                         listed[slot, lane, corner] = corners[i, corner]
-                    for k in range(DATA):
-                        numbers[slot, k, lane] = data[i, k]
-                    for axis in range(3):
-                        combined = np.float32(0)
-                        for corner in range(ARITY):
-                            combined += data[i, corner] * start[corners[i, corner], axis]
-                        numbers[slot, START + axis, lane] = combined
-                    normal = contact_normal(numbers[slot, START : START + 3, lane], data[i])
-                    for axis in range(3):
-                        numbers[slot, 4 + axis, lane] = normal[axis]
-                    weight, split = np.float32(0), np.float32(0)
-                    for corner in range(ARITY):
-                        part = start[corners[i, corner], 3] * data[i, corner] ** 2
-                        weight += part
-                        split += part * crowd[corners[i, corner]]
-                    numbers[slot, OWN, lane] = data[i, own]
-                    numbers[slot, INVERSE_WEIGHT, lane] = 1 / split if split > 0 else 0
-                    numbers[slot, WEIGHT, lane] = weight
+                    for k in range(NUMBERS):
+                        numbers[slot, k, lane] = of_contact[i, k]
+                    numbers[slot, OWN, lane] = of_contact[i, own]
                     contacts[slot, lane] = 2 * i
-                    entry += 1
                 else:
-                    listed[slot, lane] = row
-                    numbers[slot, :, lane] = 0
+                    for corner in range(ARITY):
+                        listed[slot, lane, corner] = row
+                    for k in range(NUMBERS):
+                        numbers[slot, k, lane] = 0
                     contacts[slot, lane] = 2 * len(corners)

@@ -20,9 +20,9 @@ from . import Settings, Statement
 from .shapes import turn
 
 NAME = "cloth-heap"
-# Contacts cost far more to find, once a substep, than to project: iterations are cheap, and let nine layers land
-# without being pressed through each other. Damped as air damps cloth, so that it falls at 3.3 m/s at most.
-SETTINGS = Settings(iterations=6, substeps=8, frames=300, damping=3.0)
+# Three passes over the contacts in each iteration let nine layers hang over a corner without being pressed through each
+# other. Damped as air damps cloth, so that it falls at 3.3 m/s at most.
+SETTINGS = Settings(iterations=3, substeps=8, frames=300, damping=3.0)
 PAPER = Settings(iterations=8, dt=1 / 30, damping=1.0)
 CAMERA = Camera((2.1, 1.8, 2.8), (0.1, 0.38, 0.2))
 CLOTHS, SIDE, SIZE = 9, 78, 1.5
@@ -46,7 +46,7 @@ def scene(scale: float = 1.0) -> Scene:
     made.bodies[-1].pin(_pinched(side))
     made.add_collider(armchair(), friction=0.9, margin=thickness / 2)
     made.add_collider(Plane(), friction=0.5, margin=thickness / 2)
-    made.self_collision(thickness, friction=0.9)
+    made.self_collision(thickness, friction=0.9, passes=3)
     return made
 
 

@@ -33,11 +33,12 @@ def position_based_dynamics(
 ) -> Iterator[Any]:
     """Müller et al. 2007, algorithm 1, for each substep; `begin` comes before its iterations.
 
-    Each iteration goes through the projections and the contacts; `merge`, then colliders end it.
+    Each iteration goes through the projections and the contacts; `merge`, then colliders end it. Contacts may have
+    several passes, each with these two.
     """
     detect, contacts = contact_sweeps(sweeps)
     surfaces = [sweeps.collide(i) for i in range(len(sweeps.plan.model.surfaces))]
-    once = [*projections, *contacts, *merge, *surfaces]
+    once = [*projections, *passes(sweeps) * [*contacts, *merge, *surfaces]]
     for _ in range(substeps):
         yield sweeps.predict
         yield from [*sweeps.advance_colliders(), *sweeps.stop_at_colliders(), *detect, *begin]
@@ -46,6 +47,12 @@ def position_based_dynamics(
             if (yield):  # None: here the clock may be looked at; the answer is whether the time is up
                 break
         yield from [*sweeps.stop_at_colliders(), sweeps.update_velocities]
+
+
+def passes(sweeps: Sweeps) -> int:
+    """How often in each iteration contacts and colliders push things apart."""
+    touching = sweeps.plan.model.touching
+    return touching.passes if touching else 1
 
 
 def contact_sweeps(sweeps: Sweeps, carry_aims: bool = False, detect: Any = None) -> tuple[list[Any], list[Any]]:

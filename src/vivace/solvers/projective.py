@@ -13,7 +13,7 @@ from ..graph import Graph, vertex_graph
 from ..model import Model
 from ..plan import Plan, make_plan
 from ..system import check_projectable, make_system
-from .base import contact_sweeps, in_one_batch
+from .base import contact_sweeps, in_one_batch, passes
 
 
 def projective_plan(
@@ -48,20 +48,23 @@ def projective_dynamics(
     substeps: int,
     aim: Any = None,
     detect: Any = None,
+    touch: Iterable[Any] = (),
 ) -> Iterator[Any]:
     """Bouaziz et al. 2014, algorithm 1, for each substep: `iterate(k)` is iteration k, colliders end each.
 
     `detect` is what finds contacts instead, where `iterate` meets them itself; those that it leaves are projected.
+    `touch` meets them once more, if they have several passes.
     """
     detects, contacts = contact_sweeps(sweeps, carry_aims=True, detect=detect)
     surfaces = [*contacts, *(sweeps.collide(i, carry_aims=True) for i in range(len(sweeps.plan.model.surfaces)))]
+    ends = [*surfaces, *(passes(sweeps) - 1) * [*touch, *surfaces]]
     aim = sweeps.system.aim if aim is None else aim
     for _ in range(substeps):
         yield sweeps.predict
         yield from [*sweeps.advance_colliders(), *sweeps.stop_at_colliders(), aim, *detects]
         for k in range(iterations):
             yield from iterate(k)
-            yield from surfaces
+            yield from ends
             if (yield):  # None: here the clock may be looked at; the answer is whether the time is up
                 break
         yield from [*sweeps.stop_at_colliders(), sweeps.update_velocities]

@@ -31,7 +31,7 @@ class Vivace:
         Chebyshev's schedule for the system's estimated spectral radius. The last sweep is never prolonged.
     coloring: a name or a function (graph, generator) -> colors.
     fresh: color anew, in another random order, every frame.
-    touch: meet contacts between soft things within the visits, in colors repaired for those of each substep; if False,
+    touch: meet contacts between soft things within the visits, in colors repaired for them; if False,
         one by one at the end of each iteration, as other solvers do.
 
     Materials in physical units whose constraints all have a projection are solved as Projective Dynamics. Others
@@ -90,7 +90,7 @@ class Vivace:
             return self._position_based(sweeps, iterations, substeps)
         if self.extrapolation == 1:
             sweep = self._sweep(sweeps, self.omega)
-            return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps, detect=self._detect(sweeps))
+            return projective_dynamics(sweeps, lambda k: sweep, iterations, substeps, **self._meeting(sweeps))
         # Of Gauss-Seidel, whose spectral radius is about the square of Jacobi's.
         radius = sweeps.plan.system.rayleigh(sweeps.plan.inverse_masses, float(sweeps.step)) ** 2
         omega = rounded(min(self.omega, 2 / (1 + (1 - radius**2) ** 0.5)))
@@ -106,7 +106,7 @@ class Vivace:
             prolong = system.extrapolate(k, min(FIRST, self.extrapolation) if k == 1 else known[k])
             return [prolong, *(early if k < EARLY else later)]
 
-        return projective_dynamics(sweeps, iterate, iterations, substeps, detect=self._detect(sweeps))
+        return projective_dynamics(sweeps, iterate, iterations, substeps, **self._meeting(sweeps))
 
     def _sweep(self, sweeps: Sweeps, omega: float) -> list[Any]:
         system = sweeps.system
@@ -124,7 +124,7 @@ class Vivace:
         # Back and forth: always in the same order, momentum would drift one way.
         there, back = list(chain(*colors)), list(chain(*reversed(colors)))
         return projective_dynamics(
-            sweeps, lambda k: back if k % 2 else there, iterations, substeps, visits.aim, self._detect(sweeps)
+            sweeps, lambda k: back if k % 2 else there, iterations, substeps, visits.aim, **self._meeting(sweeps)
         )
 
     def _touches(self, sweeps: Sweeps) -> bool:
@@ -138,9 +138,12 @@ class Vivace:
         """What pushes the particles of a color out of their contacts, after their visit."""
         return [sweeps.touches.touch(color)] if self._touches(sweeps) else []
 
-    def _detect(self, sweeps: Sweeps) -> Any:
-        """What finds contacts and brings visits into an order that is proper for them, if it is not the usual way."""
-        return sweeps.touches.detect if self._touches(sweeps) else None
+    def _meeting(self, sweeps: Sweeps) -> dict[str, Any]:
+        """What finds contacts and brings visits into an order proper for them, and what meets them once more."""
+        if not self._touches(sweeps):
+            return {}
+        touches = sweeps.touches
+        return {"detect": touches.detect, "touch": [touches.touch(color) for color in range(touches.slots)]}
 
 
 SOLVERS = {"vivace": Vivace}
