@@ -13,7 +13,7 @@ from vivace.contacts.clusters import make_clusters
 from vivace.contacts.crossing import crossing_pairs
 from vivace.contacts.describe import EDGE, TRIANGLE
 from vivace.contacts.distances import edge_distance, nearest_on_triangle
-from vivace.contacts.pairs import Touching, _look
+from vivace.contacts.pairs import Chunks, _look
 from vivace.diagnostics import crossings
 from vivace.kernels.compile import compiled, ints_at
 
@@ -154,7 +154,7 @@ def test_contacts_and_their_order_do_not_depend_on_threads_or_capacity():
     both, start, end = crumpled()
     found = [Detector(both, T, False).find(start, end, threads) for threads in (1, 2)]
     small = Detector(both, T, False)
-    small._touching = {kind: Touching(room=1) for kind in small.kinds}
+    small._touching = {kind: Chunks(room=1) for kind in small.kinds}
     found.append(small.find(start, end))
     assert len(found[0]) > 500 and small.times_grown > 0
     for other in found[1:]:
@@ -194,7 +194,7 @@ def told(kind, row):
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_found_is_what_looking_at_every_pair_finds(far, seed):
     """However far things go: boxes and prisms only spare work."""
-    both, start, end = crumpled(layers=3, side=6, seed=seed)
+    both, start, end = crumpled(layers=3, side=6 if seed else 2, seed=seed)  # edges of 10 or 50 thicknesses
     generator = np.random.default_rng(seed)
     end[:-1, :3] += generator.normal(0, far * T, 3) + generator.normal(0, 0.1 * far * T, (len(end) - 1, 3))
     detector = Detector(both, T, False)
@@ -202,7 +202,8 @@ def test_what_is_found_is_what_looking_at_every_pair_finds(far, seed):
     for kind, touching in detector._touching.items():
         found = [row for count, rows in zip(touching.counts, touching.corners.tolist()) for row in rows[:count]]
         wanted = by_looking_at_every_pair(kind, both, start, end, detector._edges_that_count(start, end))
-        assert {told(kind, row) for row in found} == wanted and len(found) == len(wanted) > 0
+        assert {told(kind, row) for row in found} == wanted and len(found) == len(wanted)
+        assert len(wanted) > 0 or seed == 0
 
 
 def outlook_on(ways, substeps=4, frames=1):
@@ -223,7 +224,7 @@ def test_contacts_hold_for_a_frame_where_hardly_anything_moves():
     assert outlook_on(slow, substeps=1, frames=3) == [1, 1, 1]
     assert outlook_on(fast) == [1, 1, 1, 1]
     assert outlook_on(slow + [9 * T, 0, 0]) == [4, 0, 0, 0]  # all together
-    assert outlook_on(12 * slow) == [2, 0, 2, 0]
+    assert outlook_on(3 * slow) == [2, 0, 2, 0]
     few, many = slow.copy(), slow.copy()
     few[:9], many[:20] = fast[:9], fast[:20]
     assert outlook_on(few) == [4, 0, 0, 0] and outlook_on(many) == [1, 1, 1, 1]

@@ -28,7 +28,7 @@ def check_budget(budget_ms: float, spend: str) -> None:
 def spend_on_iterations(
     sweeps: Sweeps, solver: Solver, dt: float, substeps: int, deadline: float, least: int = 1
 ) -> Work:
-    """A fixed number of substeps, each with as many iterations as fit into its share of the time, and a least number."""
+    """A fixed number of substeps, each with as many iterations as fit into its share of the time, at least `least`."""
     work = []
     for substep in range(substeps):
         until = time.perf_counter() + (deadline - time.perf_counter()) / (substeps - substep)

@@ -38,7 +38,7 @@ class Report:
     threads: int
     work: Work  # what was done, for step(work=...): substeps, their length [s], iterations in each
     deadline_missed: bool = False  # whether the step took longer than its budget
-    touches: Touches | None = None  # contacts between soft things in the last substep, if they may touch
+    touches: Touches | None = None  # contacts between soft things at the end, if they may touch
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
@@ -197,7 +197,7 @@ class Simulation:
     def _step(self, budget_ms: float | None, spend: str, work: Work | None) -> Report:
         start = time.perf_counter()
         gravity = checks.vector("control.gravity", self.control.gravity)
-        poses = self._send_colliders()
+        poses = self._begin_frame()
         self._reorder()
         arrivals = self._send_pins()
         if budget_ms is None and work is None:
@@ -289,8 +289,8 @@ class Simulation:
         for _ in range(checks.whole("frames", frames, 0)):
             yield self.step(budget_ms, spend)
 
-    def _send_colliders(self) -> dict[int, np.ndarray]:
-        """Those that move go from where they are to where their motion says; gives their poses at the frame's end."""
+    def _begin_frame(self) -> dict[int, np.ndarray]:
+        """Colliders that move go from where they are to where their motion says; gives their poses at its end."""
         ways = {}
         for number, surface in enumerate(self.model.surfaces):
             if surface.motion is not None:

@@ -30,7 +30,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class Touches:
-    """Contacts between soft things in the last substep."""
+    """Contacts between soft things, as they were found last."""
 
     contacts: int
     colors: int  # of the contacts, or of the particles where these are visited
@@ -100,7 +100,7 @@ class ApartSweeps(Protocol):
 class ContactSweeps(Protocol):
     """Contacts between soft things, on a plan whose model lets them touch."""
 
-    def detect(self) -> None: ...  # find them: work for the host, which a schedule may contain as it is
+    def detect(self) -> None: ...  # find them, if need be: work for the host, which a schedule may contain as it is
 
     def project(self, carry_aims: bool = False) -> Sequence[Any]: ...  # push them apart, with friction
 
@@ -111,7 +111,7 @@ class TouchSweeps(Protocol):
     @property
     def slots(self) -> int: ...  # colors that there may be
 
-    def detect(self) -> None: ...  # find contacts, and visit particles in colors that are proper for them too
+    def detect(self) -> None: ...  # find contacts, if need be; visit particles in colors that are proper for them too
 
     def touch(self, color: int) -> Any: ...  # move each particle of a color by its share of each of its contacts
 

@@ -27,7 +27,7 @@ class CpuTouches:
         self.visits = sweeps.visits if sweeps.plan.system is None else sweeps.system
         self._slots = slots_for(self.visits.coloring)
         self.lists: TouchLists | None = None
-        self._found: tuple[Found, Meetings, np.ndarray]  # contacts, those of each particle, and colors
+        self._found: tuple[Found, Meetings, np.ndarray]  # contacts, those of each particle, and colors; set by `detect`
         self.touch = cache(self._touch)
         self._tokens: dict[int, int] = {}  # of each color
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..contacts import COLORS, Detector, Found, Outlook, first_fit, surfaces_of
 from ..kernels.contact import contact_move
+from ..kernels.region import threads_set
 
 if TYPE_CHECKING:
     from .reference import ReferenceSweeps
@@ -37,7 +38,8 @@ class ReferenceContacts:
     def find(self) -> Found | None:
         """New contacts; None if those that were found last hold."""
         rows = self.sweeps.state.positions, self.sweeps.predicted
-        ahead = self.outlook.ahead(*rows, float(self.sweeps.step))
+        with threads_set(1):
+            ahead = self.outlook.ahead(*rows, float(self.sweeps.step))
         return self.detector.find(*rows, ahead=ahead) if ahead else None
 
     def take(self, found: Found) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contacts import Found, colors_with, crowding, meetings, slots_for
-from ..kernels.contact import contact_normal
+from ..contacts import Found, colors_with, crowding, meetings, slots_for, turned
+from ..kernels.region import threads_set
 from ..kernels.touch import touch_push
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class ReferenceTouches:
         self.visits = sweeps.visits if sweeps.plan.system is None else sweeps.system
         self._slots = slots_for(self.visits.coloring)
         self.found = sweeps.contacts.found
+        self.data = self.found.data  # with directions as they are in this substep
         self.crowd = np.ones(len(sweeps.predicted), np.float32)
         self.pushes = self.changes = np.zeros((0, 3), np.float32)  # of each contact
         self.taken = np.zeros((0, 4, 3), np.float32)  # of its push, by each corner
@@ -41,7 +42,9 @@ class ReferenceTouches:
             self._take(found)
         found, count = self.found, len(self.found)
         self.pushes, self.changes, self.taken = (np.zeros((count, *n), np.float32) for n in ((3,), (3,), (4, 3)))
-        self.crowd = crowding(found.corners, found.data, self.sweeps.predicted)
+        with threads_set(1):
+            self.data = turned(found.corners, found.data, self.sweeps.state.positions)
+        self.crowd = crowding(found.corners, self.data, self.sweeps.predicted)
 
     def _take(self, found: Found) -> None:
         contacts, movable = self.sweeps.contacts, self.sweeps.predicted[:, 3] > 0
@@ -62,13 +65,12 @@ class ReferenceTouches:
         for entries in self.turns:
             chosen = entries[self.visits.colors[self.found.corners.ravel()[entries]] == color]
             which, corner = np.divmod(chosen, 4)
-            corners, data, own = self.found.corners[which], self.found.data[which], self.found.corners.ravel()[chosen]
+            corners, data, own = self.found.corners[which], self.data[which], self.found.corners.ravel()[chosen]
             share, inverse_mass = data[np.arange(len(which)), corner], self.sweeps.predicted[own, 3]
             parts = self.sweeps.predicted[corners, 3] * data[:, :4] ** 2
             weight, split = parts.sum(axis=1), (self.crowd[corners] * parts).sum(axis=1)
             start = np.einsum("ij,ijk->ik", data[:, :4], self.sweeps.state.positions[corners, :3])
             point = np.einsum("ij,ijk->ik", data[:, :4], self.sweeps.predicted[corners, :3]) + self.changes[which]
-            data[:, 4:7] = np.stack(contact_normal(tuple(start.T), tuple(data.T)), axis=1)
             numbers = *data.T, *start.T, share, np.where(split > 0, 1 / np.maximum(split, 1e-30), 0)
             push = np.stack(touch_push(tuple(point.T), tuple(self.pushes[which].T), numbers, friction), axis=1)
             move = push - self.taken[which, corner]

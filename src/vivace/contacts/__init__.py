@@ -6,7 +6,7 @@ from ..plan import Plan
 from .detect import Detector, Found, Surfaces, make_surfaces
 from .fit import COLORS, Batches, find_batches, first_fit
 from .outlook import Outlook
-from .visits import Meetings, TouchLists, VertexColors, colors_with, crowding, meetings, slots_for, touch_lists
+from .visits import Meetings, TouchLists, VertexColors, colors_with, crowding, meetings, slots_for, touch_lists, turned
 
 __all__ = [
     "COLORS",
@@ -27,6 +27,7 @@ __all__ = [
     "slots_for",
     "surfaces_of",
     "touch_lists",
+    "turned",
 ]
 
 

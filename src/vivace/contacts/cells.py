@@ -105,7 +105,7 @@ def _bits(cells: np.ndarray, count: int) -> tuple[int, int]:
     """A table's size along x and z, and along y, as powers of two: as many cells as space has, or not many more than
     boxes.
     """
-    x, y, z = np.ceil(np.log2(np.clip(cells, 1, FAR))).astype(np.int64)
+    x, y, z = np.ceil(np.log2(np.clip(np.nan_to_num(cells), 1, FAR))).astype(np.int64)
     side, most = min(max(x, z), 16), max(2 * count, 64).bit_length()
     while 2 * side + y > most:
         side, y = (side - 1, y) if side >= y else (side, y - 1)
@@ -196,6 +196,8 @@ def near_boxes(low, high, lists, found):
         x1 = min(x1, x0 + (1 << side_bits) - 1)  # once around is all there is
         y1 = min(y1, y0 + (1 << y_bits) - 1)
         z1 = min(z1, z0 + (1 << side_bits) - 1)
+        if x0 > x1 or y0 > y1 or z0 > z1:  # of something that is not finite
+            continue
         top = (1 << y_bits) - 1
         begin, end = y0 & top, (y0 & top) + y1 - y0
         for x in range(x0, x1 + 1):

@@ -21,7 +21,7 @@ from .narrow import OUTER
 POINT, EDGE, TRIANGLE, END = range(4)  # triangles and ends look for points, the others for their like
 # Numbers of a point or an edge: middle, half of it, half way, how far beyond, how far apart its ends' ways are, rows.
 SEGMENT = 13
-PRISM = 25  # and of a triangle: corner, half way, normal, three sides, reach, how far beyond, apart and sideways, rows
+PRISM = 26  # and of a triangle: corner, half way, normal, three sides, reach, how far beyond, apart, tilt, outer, rows
 MOST_ROWS = 1 << 24  # so many whole numbers are exact in float32
 ZERO, HALF, ONE, TWO = np.float32(0), np.float32(0.5), np.float32(1), np.float32(2)
 THIRD, TINY = np.float32(1 / 3), np.float32(1e-30)
@@ -70,13 +70,13 @@ def _describe_some(kind, corners, lanes, chosen, middles, ways, distance, number
         else:
             if kind == POINT:
                 here, there = gather(at, rows, block, 1), gather(to, rows, block, 1)
-                segment, low, high = segment_of(here[0], here[0], there[0], there[0])
+                segment, low, high = segment_of(here[0], here[0], there[0], there[0], ONE)
             elif kind == EDGE:
                 here, there = gather(at, rows, block, 2), gather(to, rows, block, 2)
-                segment, low, high = segment_of(here[0], here[1], there[0], there[1])
+                segment, low, high = segment_of(here[0], here[1], there[0], there[1], ONE + np.float32(2.4 * OUTER))
             else:
                 here, there = gather(at, rows, block, 3), gather(to, rows, block, 3)
-                segment, low, high = segment_of(here[0], here[1], there[0], there[1])
+                segment, low, high = segment_of(here[0], here[1], there[0], there[1], ONE)
             for k in range(SEGMENT):
                 store_block(made, block * SEGMENT + k, segment[k])
         for axis in range(3):
@@ -93,10 +93,10 @@ def _describe_some(kind, corners, lanes, chosen, middles, ways, distance, number
 
 
 @value_function
-def segment_of(a, b, way_a, way_b):
-    """Numbers and box of edge ab, or of a point, which is an edge from a to a."""
-    middle, half, way = scale(HALF, add(a, b)), scale(HALF, sub(b, a)), scale(HALF, add(way_a, way_b))
-    beyond, apart = maximum(a[3], b[3]), HALF * norm(sub(way_b, way_a))
+def segment_of(a, b, way_a, way_b, longer):
+    """Numbers and box of edge ab, so many times longer, or of a point, which is an edge from a to a."""
+    middle, half, way = scale(HALF, add(a, b)), scale(HALF * longer, sub(b, a)), scale(HALF, add(way_a, way_b))
+    beyond, apart = maximum(a[3], b[3]), HALF * longer * norm(sub(way_b, way_a))
     reach = beyond + apart
     size = (
         absolute(half[0]) + absolute(way[0]) + reach,
@@ -115,6 +115,7 @@ def prism_of(corners, ways, distance):
     a, b, c = corners
     way = scale(THIRD, add(ways[0], add(ways[1], ways[2])))
     apart = maximum(norm(sub(ways[0], way)), maximum(norm(sub(ways[1], way)), norm(sub(ways[2], way))))
+    apart = np.float32(1.2) * apart  # a little beyond a corner they may be farther apart
     beyond = maximum(a[3], maximum(b[3], c[3]))
     u, v = sub(b, a), sub(c, a)
     w = sub(v, u)
@@ -126,9 +127,8 @@ def prism_of(corners, ways, distance):
     longest = sqrt(maximum(dot(u, u), maximum(dot(v, v), dot(w, w))))
     over = distance + beyond + apart
     tilt = select(area > ZERO, TWO * apart * longest * inverse, ONE)
-    moved, outer = minimum(apart + tilt * over, over), np.float32(1.2 * OUTER) * longest
-    sideways = moved + outer
-    low, high, aside = minima(a, b, c), maxima(a, b, c), sideways + outer  # corners are farther out than sides
+    outer = np.float32(1.2 * OUTER) * longest
+    low, high, aside = minima(a, b, c), maxima(a, b, c), sideways(apart, tilt, over) + TWO * outer  # at the corners
     size = (
         over * absolute(normal[0]) + aside * sqrt(maximum(ONE - normal[0] * normal[0], ZERO)) + absolute(way[0]),
         over * absolute(normal[1]) + aside * sqrt(maximum(ONE - normal[1] * normal[1], ZERO)) + absolute(way[1]),
@@ -136,7 +136,13 @@ def prism_of(corners, ways, distance):
     )
     sides = *first, *second, *third, dot(third, u)
     rows = ways[0][3], ways[1][3], ways[2][3]
-    return (a[0], a[1], a[2], *way, *normal, *sides, beyond, apart, sideways, *rows), sub(low, size), add(high, size)
+    return (a[0], a[1], a[2], *way, *normal, *sides, beyond, apart, tilt, outer, *rows), sub(low, size), add(high, size)
+
+
+@value_function
+def sideways(apart, tilt, near):
+    """How far beyond its sides a triangle may face what is so near: both move, and its plane tilts."""
+    return minimum(apart + tilt * near, near)
 
 
 @value_function
@@ -196,8 +202,9 @@ def near_prisms(points, point, prisms, block, distance):
     corner, way, normal = prism[0:3], (u - prism[3], v - prism[4], w - prism[5]), prism[6:9]
     first, second, third, reach = prism[9:12], prism[12:15], prism[15:18], prism[18]
     near = distance + maximum(prism[19], beyond) + prism[20]
-    within = prism_within((x, y, z), way, corner, normal, first, second, third, reach, near, prism[21])
-    return lane_bits(within & _differ(prism[22], row) & _differ(prism[23], row) & _differ(prism[24], row))
+    aside = sideways(prism[20], prism[21], near) + prism[22]
+    within = prism_within((x, y, z), way, corner, normal, first, second, third, reach, near, aside)
+    return lane_bits(within & _differ(prism[23], row) & _differ(prism[24], row) & _differ(prism[25], row))
 
 
 @compiled

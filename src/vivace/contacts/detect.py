@@ -1,11 +1,10 @@
-"""Contacts between soft things within a substep: points against triangles, edges against edges, or point against point.
+"""Contacts between soft things on their ways: points against triangles, edges against edges, or point against point.
 
 All that moves does so in a straight line from where it is to where it is predicted. Blocks of eight neighbors whose
 boxes overlap are found by a hash grid; of them, members that come near each other; of these, those that touch.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numba import prange
@@ -17,7 +16,7 @@ from .cells import CHUNKS, into_cells
 from .clusters import Clusters, make_clusters
 from .describe import EDGE, END, MOST_ROWS, POINT, TRIANGLE, Described, describe
 from .edges import Hinges, find_hinges
-from .pairs import DATA, LONGEST_WAY, SLACK, Touching
+from .pairs import DATA, LONGEST_WAY, SLACK, Chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,21 +31,13 @@ class Surfaces:
     hinges: Hinges
     ends: np.ndarray  # (k, 3) int32, edges at which a surface ends, and what is opposite
 
-    @cached_property
-    def clusters(self) -> dict[int, Clusters]:
-        """What lies side by side, of each kind; edges at which a surface ends are by themselves: they always count."""
-        is_end = np.zeros(len(self.edges), np.int64)
-        is_end[self.hinges.ends] = 1
-        kinds = {POINT: self.points, EDGE: self.edges, TRIANGLE: self.triangles, END: self.ends}
-        labels = {kind: self.bodies[things[:, 0]].astype(np.int64) for kind, things in kinds.items()}
-        labels[EDGE] = 2 * labels[EDGE] + is_end
-        return {kind: make_clusters(things, self.rest, labels[kind]) for kind, things in kinds.items()}
-
-    @cached_property
-    def edge_length(self) -> float:
-        """The mean length of edges [m]."""
-        a, b = self.rest[self.edges[:, 0]], self.rest[self.edges[:, 1]]
-        return float(np.linalg.norm(a - b, axis=1).mean()) if len(self.edges) else 0.0
+    def clusters(self, kind: int) -> Clusters:
+        """What lies side by side, of a kind; edges that are not between two triangles always count: by themselves."""
+        things = {POINT: self.points, EDGE: self.edges, TRIANGLE: self.triangles, END: self.ends}[kind]
+        labels = 2 * self.bodies[things[:, 0]].astype(np.int64)
+        if kind == EDGE:
+            labels[self.hinges.ends] += 1
+        return make_clusters(things, self.rest, labels)
 
 
 def make_surfaces(
@@ -71,16 +62,17 @@ class Found:
 
 
 class Detector:
-    """Finds the contacts of a substep; memory for them is used again, and grows."""
+    """Finds contacts; memory for them is used again, and grows."""
 
     def __init__(self, surfaces: Surfaces, thickness: float, by_particles: bool):
         if len(surfaces.bodies) > MOST_ROWS:
-            raise InputError(f"self-collision takes at most {MOST_ROWS:,} particles, not {len(surfaces.bodies):,}")
+            raise InputError(f"self-collision takes less than {MOST_ROWS:,} particles")
         self.surfaces, self.thickness = surfaces, np.float32(thickness)
         self.distance = np.float32((1 + SLACK) * 1.02 * thickness)  # a little more, for rounding
         self.kinds = [POINT] if by_particles else [TRIANGLE, END, EDGE]
-        self._touching = {kind: Touching() for kind in self.kinds}
-        self._lanes = {kind: clusters.lanes() for kind, clusters in surfaces.clusters.items()}
+        self._touching = {kind: Chunks() for kind in self.kinds}
+        self._clusters = {kind: surfaces.clusters(kind) for kind in {POINT, *self.kinds}}
+        self._lanes = {kind: clusters.lanes() for kind, clusters in self._clusters.items()}
 
     @property
     def times_grown(self) -> int:
@@ -104,7 +96,7 @@ class Detector:
             for kind in self.kinds:
                 if kind == EDGE:
                     chosen = self._edges_that_count(start, end)
-                    asking = stored = self._described(EDGE, self.surfaces.clusters[EDGE].lanes(chosen), rows)
+                    asking = stored = self._described(EDGE, self._clusters[EDGE].lanes(chosen), rows)
                     cells = into_cells(stored.boxes)
                 else:
                     stored = points
@@ -114,7 +106,7 @@ class Detector:
             return self._together()
 
     def _described(self, kind: int, lanes: np.ndarray, rows: tuple[np.ndarray, np.ndarray]) -> Described:
-        return describe(kind, self.surfaces.clusters[kind], lanes, *rows, self.distance)
+        return describe(kind, self._clusters[kind], lanes, *rows, self.distance)
 
     def _edges_that_count(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         surfaces, touching = self.surfaces, self._touching[TRIANGLE]

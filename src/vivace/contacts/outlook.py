@@ -29,7 +29,7 @@ class Outlook:
         """In a substep of `step` [s] from `start` to `end`: how many substeps to look ahead, 0 if contacts hold."""
         substeps = max(round(self._left / step), 1)
         self._left -= step
-        if self._held > step / 2:
+        if self._held > 0.99 * step:
             self._held -= step
             return 0
         while substeps > 1 and _fast(self.points, start, end, self.still / substeps) > MOST_FAST * len(self.points):

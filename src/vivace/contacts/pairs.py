@@ -1,4 +1,4 @@
-"""Pairs that come near within a substep, and which of them touch: block by block, without a list of all pairs."""
+"""Pairs that come near on their ways, and which of them touch: block by block, without a list of all pairs."""
 
 import numpy as np
 from numba import prange
@@ -21,7 +21,7 @@ PAIRS = 1024
 SHUFFLE = 37  # neighbors in space are dealt out to all threads
 
 
-class Touching:
+class Chunks:
     """Contacts of one kind, in chunks: memory that is used again and again, and grows."""
 
     def __init__(self, room: int = 64):
@@ -140,7 +140,10 @@ def _corner(numbers, corner, moved):
 
 @compiled
 def _sort(values, count):
-    """By insertion: there are few of them."""
+    """By insertion, if there are few of them."""
+    if count > 64:
+        values[:count].sort()
+        return
     for k in range(1, count):
         value, place = values[k], k
         while place > 0 and values[place - 1] > value:

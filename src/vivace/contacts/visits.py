@@ -190,7 +190,8 @@ def touch_lists(
     taken = _room(reuse, "taken", count, (3, WIDTH), np.float32)
     pushes = _room(reuse, "pushes", 2 * len(found) + 2, (4,), np.float32)
     taken[:count], pushes[: 2 * len(found) + 2] = 0, 0
-    of_contact = _numbers(found.corners, found.data, start, crowding(found.corners, found.data, here))
+    data = turned(found.corners, found.data, start)
+    of_contact = _numbers(found.corners, data, start, crowding(found.corners, data, here))
     lists = met.offsets, met.entries, found.corners, of_contact
     _fill(particles, bounds, *lists, corners, numbers, contacts)
     return TouchLists(first_block, particles, bounds, corners, numbers, contacts, taken, pushes)
@@ -200,6 +201,21 @@ def _room(reuse: TouchLists | None, name: str, count: int, shape: tuple[int, ...
     """Old memory if it is large enough, for new pages cost more than filling them; else some more than is needed."""
     before = None if reuse is None else getattr(reuse, name)
     return before if before is not None and len(before) >= count else aligned((count + count // 4 + 1, *shape), dtype)
+
+
+@compiled_parallel
+def turned(corners: np.ndarray, data: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Data of contacts with their directions in a substep, see `contact_normal`."""
+    made = data.copy()
+    for i in prange(len(corners)):
+        x, y, z = np.float32(0), np.float32(0), np.float32(0)
+        for corner in range(ARITY):
+            share, row = data[i, corner], corners[i, corner]
+            x, y, z = x + share * start[row, 0], y + share * start[row, 1], z + share * start[row, 2]
+        shares = data[i, 0], data[i, 1], data[i, 2], data[i, 3]
+        normal = contact_normal((x, y, z), (*shares, data[i, 4], data[i, 5], data[i, 6]))
+        made[i, 4], made[i, 5], made[i, 6] = normal
+    return made
 
 
 @compiled
@@ -277,9 +293,6 @@ def _numbers(corners: np.ndarray, data: np.ndarray, start: np.ndarray, crowd: np
             split += start[row, 3] * share**2 * crowd[row]
         for k in range(DATA):
             numbers[i, k] = data[i, k]
-        shares = data[i, 0], data[i, 1], data[i, 2], data[i, 3]
-        normal = contact_normal((x, y, z), (*shares, data[i, 4], data[i, 5], data[i, 6]))
-        numbers[i, 4], numbers[i, 5], numbers[i, 6] = normal
         numbers[i, START], numbers[i, START + 1], numbers[i, START + 2] = x, y, z
         numbers[i, INVERSE_WEIGHT], numbers[i, WEIGHT] = 1 / split if split > 0 else 0, weight
     return numbers

@@ -56,7 +56,7 @@ def passes(sweeps: Sweeps) -> int:
 
 
 def contact_sweeps(sweeps: Sweeps, carry_aims: bool = False, detect: Any = None) -> tuple[list[Any], list[Any]]:
-    """What finds the contacts of a substep, `detect` if given, and what projects them; nothing if nothing may touch."""
+    """What finds contacts in a substep, `detect` if given, and what projects them; nothing if nothing may touch."""
     if sweeps.plan.model.touching is None:
         return [], []
     return [detect or sweeps.contacts.detect], list(sweeps.contacts.project(carry_aims))
