@@ -14,8 +14,9 @@ from vivace.contacts.crossing import crossing_pairs
 from vivace.contacts.describe import EDGE, TRIANGLE
 from vivace.contacts.distances import edge_distance, nearest_on_triangle
 from vivace.contacts.pairs import Chunks, _look
-from vivace.diagnostics import crossings
+from vivace.diagnostics import crossings, rms_speed
 from vivace.kernels.compile import compiled, ints_at
+from vivace.scenes import find
 
 T = 0.02  # thickness
 
@@ -515,6 +516,18 @@ def test_more_passes_hold_a_stack_better(solver):
 
     once, often = height(1), height(6)
     assert once < often < 1.02 and 1 - often < 0.6 * (1 - once)
+
+
+@pytest.mark.parametrize(("name", "scale"), [("noodles", 0.1), ("sheets", 0.3)])
+def test_what_moves_in_a_pile_dies_away(name, scale):
+    setup = find(name)
+    settings = setup.settings
+    simulation = vv.Simulation(
+        setup.make(scale), iterations=settings.iterations, substeps=settings.substeps, damping=settings.damping
+    )
+    speeds = np.array([rms_speed(simulation) for _ in simulation.run(200)]).reshape(5, 40)
+    in_each = np.sqrt((speeds**2).mean(axis=1))
+    assert (in_each[1:] < np.maximum(0.8 * in_each[:-1], 0.03)).all() and in_each[-1] < 0.03
 
 
 def test_without_self_collision_nothing_touches():

@@ -16,7 +16,7 @@ from . import Settings, Statement
 from .shapes import turn
 
 NAME = "sheets"
-SETTINGS = Settings(iterations=3, substeps=6, frames=300, damping=1.0)
+SETTINGS = Settings(iterations=6, substeps=6, frames=300, damping=1.0)
 CAMERA = Camera((1.2, 0.95, 1.45), (0.0, 0.17, 0.0))
 SHEETS, SIDE, SIZE = 10, 28, 1.1
 THICKNESS, ABOVE = 0.4, 0.02  # of a sheet, in edges of its triangles; of the lowest one above the ball [m]
@@ -34,7 +34,7 @@ def scene(scale: float = 1.0) -> Scene:
         made.add_cloth(Mesh(lifted, sheet.triangles), density=0.2, material=COTTON, name=f"sheet-{i + 1}")
     made.add_collider(Sphere(RADIUS, center=(0, RADIUS, 0)), friction=FRICTION, margin=thickness / 2)
     made.add_collider(Plane(), friction=FRICTION, margin=thickness / 2)
-    made.self_collision(thickness, friction=FRICTION)
+    made.self_collision(thickness, friction=FRICTION, passes=2)
     return made
 
 
@@ -50,4 +50,4 @@ def check(simulation: Simulation) -> Iterator[Statement]:
     strain = float(np.sqrt(np.mean(edge_strain(simulation) ** 2)))
     yield f"edges are off by less than 2 % (RMS {strain:.2%})", strain < 0.02
     speed = rms_speed(simulation)
-    yield f"they have come to rest (RMS speed {speed:.3f} m/s)", speed < 0.1
+    yield f"they have come to rest (RMS speed {speed:.3f} m/s)", speed < 0.05
