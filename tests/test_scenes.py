@@ -47,7 +47,7 @@ PINNED = {
     "tori-400": 0.1265,
     "stretched-cloth": 1.0,
     "falling-cube": 0.4846,
-    "sheets": 0.2936,
+    "sheets": 0.3037,
     "noodles": 0.00620,
     "cloth-heap": 0.5306,
 }

@@ -27,7 +27,6 @@ class CpuTouches:
         self.visits = sweeps.visits if sweeps.plan.system is None else sweeps.system
         self._slots = slots_for(self.visits.coloring)
         self.lists: TouchLists | None = None
-        self._found: tuple[Found, Meetings, np.ndarray]  # contacts, those of each particle, and colors; set by `detect`
         self.touch = cache(self._touch)
         self._tokens: dict[int, int] = {}  # of each color
 
@@ -42,10 +41,10 @@ class CpuTouches:
         looked = time.perf_counter()
         with threads_set(self.sweeps.team.size()):
             if found is not None:
-                self._found = found, *self._color(found)
-            rows = self.sweeps.state.positions, self.sweeps.predicted
-            self.lists = touch_lists(*self._found, self.slots, *rows, self.lists)
-        self._let_sweep(self.lists)
+                self.lists = touch_lists(found, *self._color(found), self.slots, self.lists)
+                self._let_sweep(self.lists)
+            assert self.lists is not None
+            self.lists.begin(self.sweeps.state.positions, self.sweeps.predicted)
         end = time.perf_counter()
         self.contacts.recoloring += (end - looked) * 1e3
         self.contacts.milliseconds += (end - start) * 1e3
@@ -77,9 +76,9 @@ class CpuTouches:
             lists.particles,
             lists.bounds,
             lists.corners,
-            lists.numbers,
             lists.contacts,
-            lists.pushes,
+            lists.rows,
+            lists.own,
             lists.taken,
             self.contacts.friction,
             *carried,

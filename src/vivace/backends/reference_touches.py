@@ -71,7 +71,7 @@ class ReferenceTouches:
             weight, split = parts.sum(axis=1), (self.crowd[corners] * parts).sum(axis=1)
             start = np.einsum("ij,ijk->ik", data[:, :4], self.sweeps.state.positions[corners, :3])
             point = np.einsum("ij,ijk->ik", data[:, :4], self.sweeps.predicted[corners, :3]) + self.changes[which]
-            numbers = *data.T, *start.T, share, np.where(split > 0, 1 / np.maximum(split, 1e-30), 0)
+            numbers = *data.T, *start.T, np.where(split > 0, 1 / np.maximum(split, 1e-30), 0)
             push = np.stack(touch_push(tuple(point.T), tuple(self.pushes[which].T), numbers, friction), axis=1)
             move = push - self.taken[which, corner]
             self.changes[which] += weight[:, None] * (push - self.pushes[which])

@@ -8,9 +8,9 @@ from numba import prange
 from ..coloring import Coloring, ColoringError
 from ..graph import unsigned
 from ..kernels.compile import compiled, compiled_parallel
-from ..kernels.contact import ARITY, DATA, contact_normal
+from ..kernels.contact import ARITY, contact_normal
 from ..kernels.lanes import WIDTH
-from ..kernels.touch import INVERSE_WEIGHT, NUMBERS, OWN, START, WEIGHT
+from ..kernels.touch import ROWS
 from ..state import aligned
 from .detect import Found
 
@@ -162,39 +162,37 @@ def _sharing(colors: np.ndarray, corners: np.ndarray, movable: np.ndarray) -> np
 class TouchLists:
     """The contacts of the particles of each color, side by side for eight of them, padded to the longest list."""
 
+    found: Found
     first_block: np.ndarray  # (slots + 1,) int64
     particles: np.ndarray  # (blocks, 8) int32
     bounds: np.ndarray  # (blocks + 1,) int32, lists of each block
     corners: np.ndarray  # (at least the lists, 8, 4) int32
-    numbers: np.ndarray  # (at least the lists, NUMBERS, 8) float32
-    contacts: np.ndarray  # (at least the lists, 8) int32, their numbers twice; behind the last one, if there is none
+    contacts: np.ndarray  # (at least the lists, 8) int32, their first rows; behind the last one, if there is none
+    own: np.ndarray  # (at least the lists, 8) float32, the share of the particle
     taken: np.ndarray  # (at least the lists, 3, 8) float32, of the contact's push
-    pushes: np.ndarray  # (at least 2 (m + 1), 4) float32: the push of each contact, and by how much its gap will change
+    rows: np.ndarray  # (at least ROWS (m + 1), 4) float32, of each contact, see `touch_kernel`
+
+    def begin(self, start: np.ndarray, here: np.ndarray) -> None:
+        """A substep in which particles go from the rows `start` to `here`: nothing has been pushed yet."""
+        corners = self.found.corners
+        data = turned(corners, self.found.data, start)
+        _write_rows(corners, data, start, crowding(corners, data, here), self.rows)
+        self.taken[: self.bounds[-1]] = 0
 
 
 def touch_lists(
-    found: Found,
-    met: Meetings,
-    colors: np.ndarray,
-    slots: int,
-    start: np.ndarray,
-    here: np.ndarray,
-    reuse: TouchLists | None = None,
+    found: Found, met: Meetings, colors: np.ndarray, slots: int, reuse: TouchLists | None = None
 ) -> TouchLists:
-    """Of particles that go from the rows `start` to `here`; into the memory of older lists, if it is large enough."""
+    """Into the memory of older lists, if it is large enough."""
     first_block, particles, bounds = _in_blocks_of_color(met.offsets, colors, slots)
     count = int(bounds[-1])
     corners = _room(reuse, "corners", count, (WIDTH, ARITY), np.int32)
-    numbers = _room(reuse, "numbers", count, (NUMBERS, WIDTH), np.float32)
     contacts = _room(reuse, "contacts", count, (WIDTH,), np.int32)
+    own = _room(reuse, "own", count, (WIDTH,), np.float32)
     taken = _room(reuse, "taken", count, (3, WIDTH), np.float32)
-    pushes = _room(reuse, "pushes", 2 * len(found) + 2, (4,), np.float32)
-    taken[:count], pushes[: 2 * len(found) + 2] = 0, 0
-    data = turned(found.corners, found.data, start)
-    of_contact = _numbers(found.corners, data, start, crowding(found.corners, data, here))
-    lists = met.offsets, met.entries, found.corners, of_contact
-    _fill(particles, bounds, *lists, corners, numbers, contacts)
-    return TouchLists(first_block, particles, bounds, corners, numbers, contacts, taken, pushes)
+    rows = _room(reuse, "rows", ROWS * (len(found) + 1), (4,), np.float32)
+    _fill(particles, bounds, met.offsets, met.entries, found.corners, found.data, corners, contacts, own)
+    return TouchLists(found, first_block, particles, bounds, corners, contacts, own, taken, rows)
 
 
 def _room(reuse: TouchLists | None, name: str, count: int, shape: tuple[int, ...], dtype: type) -> np.ndarray:
@@ -280,9 +278,9 @@ def _longest_first(lengths: np.ndarray) -> np.ndarray:
 
 
 @compiled_parallel
-def _numbers(corners: np.ndarray, data: np.ndarray, start: np.ndarray, crowd: np.ndarray) -> np.ndarray:
-    """What all corners of a contact read, as in `touch_push`; the share of each is still missing."""
-    numbers = np.zeros((len(corners), NUMBERS), np.float32)
+def _write_rows(corners: np.ndarray, data: np.ndarray, start: np.ndarray, crowd: np.ndarray, rows: np.ndarray) -> None:
+    """Contacts as `touch_kernel` reads them; behind the last one there is one without shares, which moves nothing."""
+    rows[ROWS * len(corners) : ROWS * (len(corners) + 1)] = 0
     for i in prange(len(corners)):
         x, y, z = np.float32(0), np.float32(0), np.float32(0)
         weight, split = np.float32(0), np.float32(0)
@@ -291,11 +289,13 @@ def _numbers(corners: np.ndarray, data: np.ndarray, start: np.ndarray, crowd: np
             x, y, z = x + share * start[row, 0], y + share * start[row, 1], z + share * start[row, 2]
             weight += start[row, 3] * share**2
             split += start[row, 3] * share**2 * crowd[row]
-        for k in range(DATA):
-            numbers[i, k] = data[i, k]
-        numbers[i, START], numbers[i, START + 1], numbers[i, START + 2] = x, y, z
-        numbers[i, INVERSE_WEIGHT], numbers[i, WEIGHT] = 1 / split if split > 0 else 0, weight
-    return numbers
+        first = ROWS * i
+        for k in range(4):
+            rows[first, k], rows[first + 1, k] = 0, 0
+            rows[first + 2, k], rows[first + 3, k] = data[i, k], data[i, 4 + k]
+        rows[first, 3] = weight
+        rows[first + 4, 0], rows[first + 4, 1], rows[first + 4, 2] = x, y, z
+        rows[first + 4, 3] = 1 / split if split > 0 else 0
 
 
 @compiled_parallel
@@ -305,10 +305,10 @@ def _fill(
     offsets: np.ndarray,
     entries: np.ndarray,
     corners: np.ndarray,
-    of_contact: np.ndarray,
+    data: np.ndarray,
     listed: np.ndarray,
-    numbers: np.ndarray,
     contacts: np.ndarray,
+    own: np.ndarray,
 ) -> None:
     """What is padded is a contact of the particle with itself that has no shares, and moves nothing."""
     for block in prange(len(particles)):
@@ -317,16 +317,11 @@ def _fill(
                 row = particles[block, lane]
                 entry = offsets[row] + slot - bounds[block]
                 if entry < offsets[row + 1]:
-                    i, own = entries[entry] // ARITY, entries[entry] % ARITY
-                    for corner in range(ARITY):
-                        listed[slot, lane, corner] = corners[i, corner]
-                    for k in range(NUMBERS):
-                        numbers[slot, k, lane] = of_contact[i, k]
-                    numbers[slot, OWN, lane] = of_contact[i, own]
-                    contacts[slot, lane] = 2 * i
+                    i, corner = entries[entry] // ARITY, entries[entry] % ARITY
+                    for k in range(ARITY):
+                        listed[slot, lane, k] = corners[i, k]
+                    contacts[slot, lane], own[slot, lane] = ROWS * i, data[i, corner]
                 else:
-                    for corner in range(ARITY):
-                        listed[slot, lane, corner] = row
-                    for k in range(NUMBERS):
-                        numbers[slot, k, lane] = 0
-                    contacts[slot, lane] = 2 * len(corners)
+                    for k in range(ARITY):
+                        listed[slot, lane, k] = row
+                    contacts[slot, lane], own[slot, lane] = ROWS * len(corners), 0

@@ -17,10 +17,13 @@ from .lanes import WIDTH, maximum, minimum, select, value_function
 from .rows import gather, gather_rows, load_block, scatter_rows, store_block
 from .vec3 import add, dot, norm, scale, sub
 
-ZERO, ONE = np.float32(0), np.float32(1)
-# Of a contact as one of its corners meets it: its data (see `Found`), its `combined` corners at the start, the share of
-# this corner, one over the contact's weight (see `contact_weight`) with masses split, or 0, and its weight without.
-START, OWN, INVERSE_WEIGHT, WEIGHT, NUMBERS = 8, 11, 12, 13, 14
+ZERO, ONE, ROW_BYTES = np.float32(0), np.float32(1), 16
+# What `touch_push` reads of a contact: its data (see `Found`), its `combined` corners at the start, and one over its
+# weight (see `contact_weight`) with masses split, or 0.
+START, INVERSE_WEIGHT = 8, 11
+# A contact is so many rows of four: its push and its weight, by how much its gap still changes when all corners have
+# taken their shares, its shares, direction and thickness, and what is at START.
+ROWS = 5
 
 
 @value_function
@@ -52,10 +55,9 @@ def carried_along(row, before, after):
 def touch_kernel(carried_count):
     """Sweep over blocks of eight particles that share no contact.
 
-    Addresses: positions, particles, slot bounds, corners, numbers, contacts (their numbers twice), what each contact
-    pushes with, each in two rows: the push, and by how much its gap still changes when all corners have taken their
-    shares; what each slot has taken, friction, then `carried_count` arrays of rows that go along, as in
-    `collide_kernel`.
+    Addresses: positions, particles, slot bounds, corners, contacts (their first rows), the rows of all contacts, the
+    share of the particle and what it has taken in each slot, friction, then `carried_count` arrays of rows that go
+    along, as in `collide_kernel`.
     """
     digest = source_digest(touch_push, combined)
 
@@ -63,27 +65,33 @@ def touch_kernel(carried_count):
     def touch_blocks(addresses, first, last):
         _ = digest  # part of the cache key
         positions, particles, bounds = floats_at(addresses[0]), ints_at(addresses[1]), ints_at(addresses[2])
-        corners, columns, contacts = ints_at(addresses[3]), floats_at(addresses[4]), ints_at(addresses[5])
-        pushes, changes = floats_at(addresses[6]), floats_at(addresses[6] + 16)
-        taken, friction = floats_at(addresses[7]), floats_at(addresses[8])[0]
+        corners, contacts = ints_at(addresses[3]), ints_at(addresses[4])
+        pushes, changes, shares = (
+            floats_at(addresses[5]),
+            floats_at(addresses[5] + ROW_BYTES),
+            floats_at(addresses[5] + 2 * ROW_BYTES),
+        )
+        normals, starts = floats_at(addresses[5] + 3 * ROW_BYTES), floats_at(addresses[5] + 4 * ROW_BYTES)
+        owns, taken, friction = floats_at(addresses[6]), floats_at(addresses[7]), floats_at(addresses[8])[0]
         for block in range(first, last):
             before = gather_rows(positions, particles, block * WIDTH, 1)
             here = before
             for slot in range(bounds[block], bounds[block + 1]):
-                numbers, own = load_block(columns, slot, NUMBERS), load_block(taken, slot, 3)
-                push = gather_rows(pushes, contacts, slot * WIDTH, 1)
-                change = gather_rows(changes, contacts, slot * WIDTH, 1)
-                point = add(combined(gather(positions, corners, slot, ARITY), numbers), change)
+                place, own, took = slot * WIDTH, load_block(owns, slot, 1), load_block(taken, slot, 3)
+                push, change = gather_rows(pushes, contacts, place, 1), gather_rows(changes, contacts, place, 1)
+                share, normal = gather_rows(shares, contacts, place, 1), gather_rows(normals, contacts, place, 1)
+                numbers = *share, *normal, *gather_rows(starts, contacts, place, 1)
+                point = add(combined(gather(positions, corners, slot, ARITY), share), change)
                 renewed = touch_push(point, push, numbers, friction)
-                move = sub(renewed, own)
-                here = moved_by(here, here[3], numbers[OWN], move)
+                move = sub(renewed, took)
+                here = moved_by(here, here[3], own, move)
                 scatter_rows(positions, particles, block * WIDTH, 1, here)  # so that the next slot sees it
                 change = sub(
-                    add(change, scale(numbers[WEIGHT], sub(renewed, push))),
-                    scale(here[3] * numbers[OWN] * numbers[OWN], move),
+                    add(change, scale(push[3], sub(renewed, push))),
+                    scale(here[3] * own * own, move),
                 )
-                scatter_rows(pushes, contacts, slot * WIDTH, 1, (renewed[0], renewed[1], renewed[2], push[3]))
-                scatter_rows(changes, contacts, slot * WIDTH, 1, (change[0], change[1], change[2], push[3]))
+                scatter_rows(pushes, contacts, place, 1, (renewed[0], renewed[1], renewed[2], push[3]))
+                scatter_rows(changes, contacts, place, 1, (change[0], change[1], change[2], push[3]))
                 for axis in range(3):
                     store_block(taken, slot * 3 + axis, renewed[axis])
             for k in range(carried_count):
