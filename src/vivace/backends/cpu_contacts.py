@@ -66,7 +66,8 @@ class CpuContacts:
 
     def take(self, found: Found) -> Batches:
         """Let the sweeps go over these contacts."""
-        batches = find_batches(found, self.movable)
+        with threads_set(self.sweeps.team.size()):
+            batches = find_batches(found, self.movable)
         if os.environ.get("VIVACE_DEBUG"):
             batches.validate(self.movable)
         self.taken = len(found)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numba import prange
 
 from ..coloring import ColoringError
-from ..kernels.compile import compiled
+from ..kernels.compile import compiled, compiled_parallel
 from ..kernels.lanes import WIDTH
 from .detect import Found
 from .pairs import DATA
@@ -46,7 +47,7 @@ def find_batches(found: Found, movable: np.ndarray) -> Batches:
     sizes = np.bincount(colors, minlength=COLORS + 1)
     blocks = -(-sizes // WIDTH)
     first_block = np.concatenate([[0], np.cumsum(blocks)])
-    corners, data = _write(found.corners, found.data, colors, first_block, sizes)
+    corners, data = _write(found.corners, found.data, _members(colors, first_block, sizes))
     return Batches(first_block, corners, data, sizes)
 
 
@@ -70,23 +71,28 @@ def first_fit(corners: np.ndarray, movable: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _write(
-    corners: np.ndarray, data: np.ndarray, colors: np.ndarray, first_block: np.ndarray, sizes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """In the layout of the kernels; a batch's last contact is repeated until its last block is full."""
-    written = np.empty((first_block[-1] * WIDTH, 4), np.int32)
-    numbers = np.empty((first_block[-1], DATA, WIDTH), np.float32)
-    places = first_block[:-1] * WIDTH
-    for i in range(len(corners)):
-        place = places[colors[i]]
+def _members(colors: np.ndarray, first_block: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The contact at each place of all batches; a batch's last one is repeated until its last block is full."""
+    members, places = np.empty(first_block[-1] * WIDTH, np.int32), first_block[:-1] * WIDTH
+    for i in range(len(colors)):
+        members[places[colors[i]]] = i
         places[colors[i]] += 1
-        written[place] = corners[i]
-        for k in range(DATA):
-            numbers[place // WIDTH, k, place % WIDTH] = data[i, k]
     for batch in range(len(sizes)):
-        if sizes[batch]:
-            for place in range(places[batch], first_block[batch + 1] * WIDTH):
-                written[place] = written[place - 1]
-                for k in range(DATA):
-                    numbers[place // WIDTH, k, place % WIDTH] = numbers[(place - 1) // WIDTH, k, (place - 1) % WIDTH]
+        for place in range(places[batch], first_block[batch + 1] * WIDTH):
+            members[place] = members[place - 1]
+    return members
+
+
+@compiled_parallel
+def _write(corners: np.ndarray, data: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """In the layout of the kernels."""
+    blocks = len(members) // WIDTH
+    written, numbers = np.empty((len(members), 4), np.int32), np.empty((blocks, DATA, WIDTH), np.float32)
+    for block in prange(blocks):
+        for lane in range(WIDTH):
+            place = block * WIDTH + lane
+            for corner in range(4):
+                written[place, corner] = corners[members[place], corner]
+            for k in range(DATA):
+                numbers[block, k, lane] = data[members[place], k]
     return written, numbers
