@@ -168,21 +168,24 @@ def look(kind, pairs, count, start, end, thickness, corners, data):
     return _look(kind, ints_at(pairs.ctypes.data), count, start, end, thickness, corners, data, 0)
 
 
-def by_looking_at_every_pair(kind, both, start, end, counting):
-    """What the narrow test says of all pairs, without clusters, boxes or prisms."""
+def every_pair(kind, both, counting):
+    """Of things that have no corner in common, and are apart without forces, or of two bodies."""
     if kind == EDGE:
-        edges = both.edges[counting]
+        edges, distance = both.edges[counting], edge_distance
         pairs = [(*edges[i], *edges[j]) for i in range(len(edges)) for j in range(i)]
-        distance = edge_distance
     else:
         things, distance = (both.triangles if kind == TRIANGLE else both.ends), nearest_on_triangle
         pairs = [(p, *thing) for thing in things for p in both.points[:, 0]]
     rest = [tuple(row) for row in both.rest.astype(np.float64)]
     apart = [pair for pair in pairs if len(set(pair)) == 4]
-    apart = [p for p in apart if both.bodies[p[0]] != both.bodies[p[2]] or distance(*(rest[i] for i in p)) >= T]
-    pairs = np.array(apart + apart[-1:] * (-len(apart) % 8), np.int32)
-    corners, data = np.empty((len(apart), 4), np.int32), np.empty((len(apart), 8), np.float32)
-    count = look(kind, pairs, len(apart), start, end, np.float32(T), corners, data)
+    return [p for p in apart if both.bodies[p[0]] != both.bodies[p[2]] or distance(*(rest[i] for i in p)) >= T]
+
+
+def by_looking(kind, pairs, start, end):
+    """What the narrow test says of pairs, without clusters, boxes or prisms."""
+    whole = np.array(pairs + pairs[-1:] * (-len(pairs) % 8), np.int32)
+    corners, data = np.empty((len(pairs), 4), np.int32), np.empty((len(pairs), 8), np.float32)
+    count = look(kind, whole, len(pairs), start, end, np.float32(T), corners, data)
     return {told(kind, row) for row in corners[:count].tolist()}
 
 
@@ -191,20 +194,67 @@ def told(kind, row):
     return frozenset([tuple(row[:2]), tuple(row[2:])]) if kind == EDGE else tuple(row)
 
 
+def found_by(detector, kind):
+    chunks = detector._touching[kind]
+    rows = [row for count, rows in zip(chunks.counts, chunks.corners.tolist()) for row in rows[:count]]
+    assert len({told(kind, row) for row in rows}) == len(rows)
+    return {told(kind, row) for row in rows}
+
+
 @pytest.mark.parametrize("far", [0.0, 1.0, 30.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_found_is_what_looking_at_every_pair_finds(far, seed):
     """However far things go: boxes and prisms only spare work."""
-    both, start, end = crumpled(layers=3, side=6 if seed else 2, seed=seed)  # edges of 10 or 50 thicknesses
+    both, start, end = crumpled(layers=3, side=6, seed=seed)
     generator = np.random.default_rng(seed)
     end[:-1, :3] += generator.normal(0, far * T, 3) + generator.normal(0, 0.1 * far * T, (len(end) - 1, 3))
     detector = Detector(both, T, False)
     detector.find(start, end)
-    for kind, touching in detector._touching.items():
-        found = [row for count, rows in zip(touching.counts, touching.corners.tolist()) for row in rows[:count]]
-        wanted = by_looking_at_every_pair(kind, both, start, end, detector._edges_that_count(start, end))
-        assert {told(kind, row) for row in found} == wanted and len(found) == len(wanted)
-        assert len(wanted) > 0 or seed == 0
+    for kind in detector.kinds:
+        wanted = by_looking(kind, every_pair(kind, both, detector._edges_that_count(start, end)), start, end)
+        assert found_by(detector, kind) == wanted and len(wanted) > 0
+
+
+def near_sides(generator):
+    """A triangle of fifty thicknesses or a sliver, and one whose corner or edge is near a side, a corner or an end."""
+    a, b, c = one = generator.normal(size=(3, 3))
+    c += generator.choice([0, 0.98]) * (a - c)
+    normal = np.cross(b - a, c - a)
+    normal /= np.linalg.norm(normal)
+    up = generator.uniform(0.1, 1.3) * T * normal
+    beside, within = generator.uniform(-0.07, 0.03, 2), generator.uniform(0, 1)
+    if generator.random() < 0.5:
+        f, g = (beside[0], within) if generator.random() < 0.5 else beside
+        point = a + f * (b - a) + g * (c - a) + up
+        return one, point + np.array([np.zeros(3), normal + generator.normal(size=3) * 0.2, normal])
+    across = np.cross(normal, b - a) * generator.uniform(0.3, 3) * generator.choice([-1, 1])
+    at = a + beside[0] * (b - a) + up
+    return one, at + np.array([-beside[1] * across, (1 - beside[1]) * across, across + normal])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_left_out_near_sides_corners_and_ends(seed):
+    """Where the narrow test still says yes, boxes and prisms must not say no."""
+    generator, count = np.random.default_rng(seed), 2000
+    places = 12 * np.stack(np.unravel_index(np.arange(count), (13, 13, 13)), axis=1)
+    vertices = np.concatenate([np.concatenate(near_sides(generator)) + place for place in places])
+    triangles = np.arange(6 * count).reshape(-1, 3)
+    both, start = surfaces(vertices, triangles, np.arange(6 * count) // 3), as_rows(vertices)
+    end = start.copy()
+    if seed > 0:
+        speeds = T * generator.choice([0, 0.1, 1, 10], (6 * count, 1))
+        end[:-1, :3] += speeds * generator.normal(size=(6 * count, 3))
+    detector = Detector(both, T, False)
+    detector.find(start, end)
+    pairs = {kind: [] for kind in detector.kinds}
+    for first in range(0, 6 * count, 6):
+        one, other = np.arange(first, first + 3), np.arange(first + 3, first + 6)
+        for a, b in ((one, other), (other, one)):
+            pairs[TRIANGLE] += [(p, *a) for p in b]
+        pairs[EDGE] += [(*sorted(np.delete(one, i)), *sorted(np.delete(other, j))) for i in range(3) for j in range(3)]
+    for kind in (TRIANGLE, EDGE):
+        wanted, found = by_looking(kind, pairs[kind], start, end), found_by(detector, kind)
+        assert len(wanted) > 0.1 * count and wanted <= found
 
 
 def outlook_on(ways, substeps=4, frames=1):

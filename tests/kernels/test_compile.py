@@ -58,6 +58,28 @@ def test_a_joined_collider_is_found_on_disk_unless_one_of_its_parts_has_changed(
     assert hits() == "0"
 
 
+HITS_OF_COMPILED = """
+from caller import twice
+print(twice(3), sum(twice.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.parametrize("decorator", ["compiled", "compiled_parallel"])
+def test_a_compiled_function_is_made_anew_when_a_file_near_it_has_changed(tmp_path, decorator):
+    header = f"from vivace.kernels.compile import {decorator} as compiled\n"
+    body = "@compiled\ndef twice(x):\n    return FACTOR * same(x)\n"
+    (tmp_path / "caller.py").write_text(f"{header}from called import FACTOR, same\n{body}")
+    called = header + "FACTOR = {}\n@compiled\ndef same(x):\n    return x + {}\n"
+    (tmp_path / "called.py").write_text(called.format(2, 0))
+    run = lambda: fresh_python(HITS_OF_COMPILED, source=f"{SOURCE}{os.pathsep}{tmp_path}", NUMBA_CACHE_DIR="")  # noqa: E731
+    assert run() == "6 0"
+    assert run() == "6 1"
+    (tmp_path / "called.py").write_text(called.format(2, 1))
+    assert run() == "8 0"
+    (tmp_path / "called.py").write_text(called.format(5, 1))
+    assert run() == "20 0"
+
+
 def test_digest_follows_functions_in_closures_at_any_depth():
     def around(inner):
         return lambda x: inner(x)

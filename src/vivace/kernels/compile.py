@@ -6,11 +6,13 @@ import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.core import event
+from numba.core.caching import FunctionCache
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
@@ -50,14 +52,35 @@ def kernel(function):
         raise InputError(f"{names} cannot be compiled: {reason.strip()} (docs/extending.md has the rules)") from problem
 
 
-def compiled(function):
+class _Cache(FunctionCache):
+    """Numba's own looks at the file of a function alone; this one sees changes in what it calls, near it or here."""
+
+    def _index_key(self, signature, codegen):
+        folders = Path(self._py_func.__code__.co_filename).parent, Path(__file__).parent
+        return *super()._index_key(signature, codegen), *(_folder_digest(folder) for folder in folders)
+
+
+@cache
+def _folder_digest(folder):
+    sources = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
+    return hashlib.sha256(b"".join(sources)).hexdigest()
+
+
+def compiled(function, parallel=False):
     """Decorator: `njit` with strict arithmetic, cached on disk."""
-    return cached(lambda cache: njit(cache=cache, error_model="numpy")(function))
+
+    def compile_with(cache):
+        dispatcher = njit(parallel=parallel, error_model="numpy")(function)
+        if cache:
+            dispatcher._cache = _Cache(function)
+        return dispatcher
+
+    return cached(compile_with)
 
 
 def compiled_parallel(function):
     """Decorator: `compiled`, with `prange` over threads; an item may read only what was there before the loop."""
-    return cached(lambda cache: njit(cache=cache, parallel=True, error_model="numpy")(function))
+    return compiled(function, parallel=True)
 
 
 def _source(module, function):

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 from ..errors import SimulationError
 from . import barrier
-from .compile import cached, call_kernel, compiled_parallel, source_digest
+from .compile import call_kernel, compiled_parallel, source_digest
 
 ARGUMENTS = 17
 SWEEP = np.dtype(
@@ -102,7 +102,7 @@ def _compiled_region():
                 ticks[stage] += clock_ticks(clock) - since
             contended[thread] = long_waits
 
-    return cached(lambda cache: njit(parallel=True, cache=cache, error_model="numpy")(run_region))
+    return compiled_parallel(run_region)
 
 
 def core_count() -> int:
