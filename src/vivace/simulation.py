@@ -14,7 +14,9 @@ from .backends import Residual, Touches
 from .budget import Work, check_budget, repeat, spend_on_iterations, spend_on_substeps
 from .collision.motion import check_way, pose_at, surface_name
 from .errors import InputError, SimulationError
+from .holds import MOST_HOLDS, Hold
 from .kernels.region import core_count
+from .picking import Hit, hit_by_ray, hit_nearest
 from .plan import Plan
 from .scene import Scene
 from .solvers.base import Solver
@@ -52,6 +54,28 @@ class Control:
 
     gravity: tuple[float, float, float]  # [m/s^2]
     pin_targets: dict[int, np.ndarray] = field(default_factory=dict)  # where pinned particles go in the next step [m]
+    holds: list[Hold] = field(default_factory=list)  # points that are held
+
+
+class Grab:
+    """A point of a surface that is held until it is released."""
+
+    def __init__(self, control: Control, hold: Hold):
+        self._control, self._hold = control, hold
+
+    @property
+    def target(self) -> tuple[float, float, float]:
+        """Where the point is drawn to [m]."""
+        x, y, z = self._hold.target.tolist()
+        return x, y, z
+
+    def move(self, to: Any) -> None:
+        """Draw the point to a place [m]; it goes there during the next step, evenly over its substeps."""
+        self._hold.target = np.array(checks.vector("to", to))
+
+    def release(self) -> None:
+        """Let go; once more does nothing."""
+        self._control.holds = [hold for hold in self._control.holds if hold is not self._hold]
 
 
 class Simulation:
@@ -105,6 +129,7 @@ class Simulation:
         """Make ready to run a plan, from where its model starts."""
         self.plan, self.state, self.colors = plan, State(plan), plan.colors
         self._views: dict[str, np.ndarray] = {}
+        self._holds: list[Hold] = []  # of the last step
         self._sweeps = backends.load(self._backend, plan, self.state, self.threads)
         self._sweeps.set_step(self.dt / self.substeps)
         batches = plan.coloring.count if plan.coloring else sum(planned.parallel_steps for planned in plan.groups)
@@ -177,6 +202,39 @@ class Simulation:
             raise InputError(f"particle {particles[np.argmax(free)]} is not pinned, so it cannot be moved as a pin")
         self.control.pin_targets.update(zip(particles.tolist(), targets))
 
+    def pick(self, origin: Any, direction: Any) -> Hit | None:
+        """The first point of a surface that a ray meets, from either side; None if it meets none."""
+        return hit_by_ray(origin, direction, self.positions, self.model.triangles)
+
+    def grab(self, what: Any, firmness: float = 0.5) -> Grab:
+        """Hold a vertex (its number), the point of a surface nearest to a place (x, y, z), or what `pick` has found.
+
+        It stays where it is until it is moved, and is held until it is released. firmness: how much of its distance
+        it goes in each iteration; constraints pull it back in between, so it follows softly.
+        """
+        if isinstance(what, Hit):
+            hit: Hit | None = what
+            checks.indices("grab", what.particles, self.model.particle_count, what="particle")
+        elif isinstance(what, str) or np.ndim(what) == 0:
+            if not isinstance(what, (int, np.integer)):
+                raise InputError(
+                    f"grab: expected a vertex's number, a place (x, y, z) or what pick() gives, got {what!r}"
+                )
+            vertex = int(checks.indices("grab", [what], self.model.particle_count, what="particle")[0])
+            hit = Hit(-1, (vertex, vertex, vertex), (1.0, 0.0, 0.0), self.positions[vertex].astype(np.float64))
+        else:
+            hit = hit_nearest(what, self.positions, self.model.triangles)
+        if hit is None:
+            raise InputError("grab: the scene has no surface to hold; name a vertex instead")
+        if not np.array(hit.shares) @ self.model.inverse_masses[list(hit.particles)]:
+            raise InputError(f"grab: particle {hit.particles[0]} is pinned, so it cannot be held; see move_pins")
+        if len(self.control.holds) == MOST_HOLDS:
+            raise InputError(f"grab: {MOST_HOLDS} points are held, which is as many as there may be")
+        firmness = checks.number("firmness", firmness, 0, 1, open_below=True)
+        hold = Hold(hit.particles, hit.shares, hit.point.copy(), firmness, hit.point.copy())
+        self.control.holds = [*self.control.holds, hold]
+        return Grab(self.control, hold)
+
     def step(self, budget_ms: float | None = None, spend: str = "iterations", work: Work | None = None) -> Report:
         """Advance by one frame of `dt` seconds.
 
@@ -197,8 +255,10 @@ class Simulation:
     def _step(self, budget_ms: float | None, spend: str, work: Work | None) -> Report:
         start = time.perf_counter()
         gravity = checks.vector("control.gravity", self.control.gravity)
-        poses = self._begin_frame()
-        self._reorder()
+        holds = self.control.holds
+        poses = self._begin_frame(holds)
+        self._reorder(again=bool(holds) != bool(self._holds))
+        self._holds, targets = holds, [hold.target for hold in holds]
         arrivals = self._send_pins()
         if budget_ms is None and work is None:
             work = ((self.substeps, self.dt / self.substeps, self.iterations),)
@@ -219,6 +279,8 @@ class Simulation:
         if arrivals:
             self.state.set("positions", self._travelling, np.stack(list(arrivals.values())))
         self.control.pin_targets = {}
+        for hold, target in zip(holds, targets):
+            hold.place = target
         self._poses = poses
         self.frame += 1
         total = (time.perf_counter() - start) * 1e3
@@ -235,12 +297,14 @@ class Simulation:
             touches=outcome.touches,
         )
 
-    def _reorder(self) -> None:
-        """Let the solver change its order of visits, if it has a way to."""
+    def _reorder(self, again: bool) -> None:
+        """Let the solver change its order of visits, if it has a way to; `again`: the schedule has to be made anew."""
         reorder = getattr(self.solver, "reorder", None)
         if reorder and reorder(self._sweeps, self.seed, self.frame):
-            self._schedule = self._prepared()
+            again = True
             self.colors = {"particles": self._sweeps.system.coloring.count}
+        if again:
+            self._schedule = self._prepared()
 
     def _prepared(self) -> Any:
         return self._sweeps.prepare(self.solver.schedule(self._sweeps, self.iterations, self.substeps))
@@ -289,7 +353,7 @@ class Simulation:
         for _ in range(checks.whole("frames", frames, 0)):
             yield self.step(budget_ms, spend)
 
-    def _begin_frame(self) -> dict[int, np.ndarray]:
+    def _begin_frame(self, holds: list[Hold]) -> dict[int, np.ndarray]:
         """Colliders that move go from where they are to where their motion says; gives their poses at its end."""
         ways = {}
         for number, surface in enumerate(self.model.surfaces):
@@ -300,7 +364,7 @@ class Simulation:
                 end = pose_at(name, surface.motion, (self.frame + 1) * self.dt)
                 check_way(name, start, end, self.time, self.dt)
                 ways[number] = start, end
-        self._sweeps.begin_frame(ways, self.dt)
+        self._sweeps.begin_frame(ways, holds, self.dt)
         return {number: end for number, (_, end) in ways.items()}
 
     def _send_pins(self) -> dict[int, np.ndarray]:

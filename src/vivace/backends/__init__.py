@@ -15,6 +15,7 @@ import numpy as np
 from ..checks import choice
 from ..collision.surface import Ways
 from ..coloring import Coloring
+from ..holds import Hold
 from ..plan import Plan
 from ..registry import declared
 from ..state import State
@@ -105,6 +106,14 @@ class ContactSweeps(Protocol):
     def project(self, carry_aims: bool = False) -> Sequence[Any]: ...  # push them apart, with friction
 
 
+class HoldSweeps(Protocol):
+    """Points that a hand holds; no sweeps while there are none."""
+
+    def hold(self, carry_aims: bool = False) -> Sequence[Any]: ...  # draw each to its place
+
+    def advance(self) -> Sequence[Any]: ...  # places go on by a substep
+
+
 class TouchSweeps(Protocol):
     """Contacts met particle by particle, on a plan whose particles are colored and whose model lets them touch."""
 
@@ -131,6 +140,9 @@ class Sweeps(Protocol):
     def contacts(self) -> ContactSweeps: ...
 
     @property
+    def holds(self) -> HoldSweeps: ...
+
+    @property
     def touches(self) -> TouchSweeps: ...
 
     @property
@@ -153,7 +165,8 @@ class Sweeps(Protocol):
 
     def stop_at_colliders(self) -> Sequence[Any]: ...  # take back what has gone through one since the substep began
 
-    def begin_frame(self, ways: Ways, duration: float) -> None: ...  # [s]; colliders go from pose to pose
+    # Colliders go from pose to pose and held points from place to place, in a frame of so many seconds.
+    def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None: ...
 
     def prepare(self, schedule: Iterable[Any]) -> Any: ...
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..collision.surface import Ways
 from ..errors import InputError
+from ..holds import Hold
 from ..kernels import region
 from ..kernels.integrate import copy_kernel, motion_parameters, predict_kernel, update_kernel
 from ..kernels.lanes import WIDTH
@@ -21,6 +22,7 @@ from . import Outcome, Residual, Touches
 from .cpu_apart import CpuApart
 from .cpu_colliders import CpuColliders
 from .cpu_contacts import CpuContacts
+from .cpu_holds import CpuHolds
 from .cpu_system import CpuSystem
 from .cpu_touches import CpuTouches
 from .cpu_visits import CpuVisits
@@ -164,6 +166,10 @@ class CpuSweeps:
     def colliders(self) -> CpuColliders:
         return CpuColliders(self)
 
+    @cached_property
+    def holds(self) -> CpuHolds:
+        return CpuHolds(self)
+
     @property
     def carried(self) -> list[np.ndarray]:
         """What goes along with a particle that a collider pushes."""
@@ -224,8 +230,9 @@ class CpuSweeps:
     def stop_at_colliders(self) -> tuple[int, ...]:
         return self.colliders.stop()
 
-    def begin_frame(self, ways: Ways, duration: float) -> None:
+    def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
         self.colliders.surfaces.send(ways, duration)
+        self.holds.points.begin(holds, self.plan, duration)
         if self.plan.model.touching is not None:
             self.contacts.outlook.begin(duration)
 
@@ -247,6 +254,7 @@ class CpuSweeps:
         self.step = step
         self.motion[:] = motion_parameters(step, *self._forces)
         self.colliders.surfaces.set_step(step)
+        self.holds.points.set_step(step)
         if self.plan.system is not None:
             self.system.set_step(step)
 

@@ -1,12 +1,13 @@
 """The slow backend: NumPy, batch by batch, obviously right. What the fast ones are checked against."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 
 import numpy as np
 
 from ..collision.surface import Ways
+from ..holds import Hold
 from ..kernels.apart import correction
 from ..kernels.integrate import flight_velocity
 from ..kernels.project import compliant_projection, projection
@@ -17,6 +18,7 @@ from . import Outcome, Residual
 from .reference_apart import ReferenceApart
 from .reference_colliders import ReferenceColliders
 from .reference_contacts import ReferenceContacts
+from .reference_holds import ReferenceHolds
 from .reference_system import ReferenceSystem
 from .reference_touches import ReferenceTouches
 from .reference_visits import ReferenceVisits
@@ -69,6 +71,10 @@ class ReferenceSweeps:
         return ReferenceApart(self)
 
     @cached_property
+    def holds(self) -> ReferenceHolds:
+        return ReferenceHolds(self)
+
+    @cached_property
     def contacts(self) -> ReferenceContacts:
         return ReferenceContacts(self)
 
@@ -102,8 +108,9 @@ class ReferenceSweeps:
     def stop_at_colliders(self) -> list[Sweep]:
         return self.colliders.stop()
 
-    def begin_frame(self, ways: Ways, duration: float) -> None:
+    def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
         self.colliders.surfaces.send(ways, duration)
+        self.holds.points.begin(holds, self.plan, duration)
         if self.plan.model.touching is not None:
             self.contacts.outlook.begin(duration)
 
@@ -125,6 +132,7 @@ class ReferenceSweeps:
         self.step, self.keep = np.float32(step), np.float32(np.exp(-damping * step))
         self.impulse = np.array([*gravity, 0], np.float32) * self.step
         self.colliders.surfaces.set_step(step)
+        self.holds.points.set_step(step)
 
     def advance(self, tokens: Iterable[Sweep | None]) -> None:
         with np.errstate(all="ignore"):

@@ -33,15 +33,15 @@ def position_based_dynamics(
 ) -> Iterator[Any]:
     """Müller et al. 2007, algorithm 1, for each substep; `begin` comes before its iterations.
 
-    Each iteration goes through the projections and the contacts; `merge`, then colliders end it. Contacts may have
-    several passes, each with these two.
+    Each iteration goes through the projections, held points and contacts; `merge`, then colliders end it. Contacts may
+    have several passes, each with these two.
     """
     detect, contacts = contact_sweeps(sweeps)
     surfaces = [sweeps.collide(i) for i in range(len(sweeps.plan.model.surfaces))]
-    once = [*projections, *passes(sweeps) * [*contacts, *merge, *surfaces]]
+    once = [*projections, *sweeps.holds.hold(), *passes(sweeps) * [*contacts, *merge, *surfaces]]
     for _ in range(substeps):
         yield sweeps.predict
-        yield from [*sweeps.advance_colliders(), *sweeps.stop_at_colliders(), *detect, *begin]
+        yield from [*sweeps.holds.advance(), *sweeps.advance_colliders(), *sweeps.stop_at_colliders(), *detect, *begin]
         for _ in range(iterations):
             yield from once
             if (yield):  # None: here the clock may be looked at; the answer is whether the time is up

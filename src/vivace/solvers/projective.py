@@ -50,18 +50,20 @@ def projective_dynamics(
     detect: Any = None,
     touch: Iterable[Any] = (),
 ) -> Iterator[Any]:
-    """Bouaziz et al. 2014, algorithm 1, for each substep: `iterate(k)` is iteration k, colliders end each.
+    """Bouaziz et al. 2014, algorithm 1, for each substep.
+
+    `iterate(k)` is iteration k; held points and colliders end each.
 
     `detect` is what finds contacts instead, where `iterate` meets them itself; those that it leaves are projected.
     `touch` meets them once more, if they have several passes.
     """
     detects, contacts = contact_sweeps(sweeps, carry_aims=True, detect=detect)
     surfaces = [*contacts, *(sweeps.collide(i, carry_aims=True) for i in range(len(sweeps.plan.model.surfaces)))]
-    ends = [*surfaces, *(passes(sweeps) - 1) * [*touch, *surfaces]]
+    ends = [*sweeps.holds.hold(carry_aims=True), *surfaces, *(passes(sweeps) - 1) * [*touch, *surfaces]]
     aim = sweeps.system.aim if aim is None else aim
     for _ in range(substeps):
         yield sweeps.predict
-        yield from [*sweeps.advance_colliders(), *sweeps.stop_at_colliders(), aim, *detects]
+        yield from [*sweeps.holds.advance(), *sweeps.advance_colliders(), *sweeps.stop_at_colliders(), aim, *detects]
         for k in range(iterations):
             yield from iterate(k)
             yield from ends
