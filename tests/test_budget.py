@@ -33,6 +33,7 @@ class FakeSweeps:
         return ()
 
     stop_at_colliders = advance_colliders
+    holds = type("Holds", (), {"hold": staticmethod(tuple), "advance": staticmethod(tuple)})
 
     def set_step(self, step):
         self.steps.append(step)
