@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import live
     from .collision.box import Box
     from .collision.capsule import Capsule
     from .collision.cylinder import Cylinder
@@ -66,6 +67,7 @@ __all__ = [
     "Vivace",
     "XPBD",
     "color",
+    "live",
     "partition",
 ]
 # Imported when first used: the command answers --help without waiting for Numba, and can still choose its threads.
@@ -100,6 +102,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "live":
+        return importlib.import_module(".live", __name__)
     if name not in _HOME_OF:
         raise AttributeError(f"module 'vivace' has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)

@@ -159,6 +159,125 @@ def run(
         sys.exit(1)
 
 
+LiveSolver = Annotated[str, typer.Option(help="The solver to begin with; it can be changed on the page.")]
+LiveBudget = Annotated[
+    float | None, typer.Option(help="Milliseconds a step [default: 60 % of the time between two]; 0: none.")
+]
+Rate = Annotated[float | None, typer.Option(help="Steps a second [default: real time].")]
+Recordings = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Where the page may write the last seconds to, .mp4 or .npz.")
+]
+RecordTo = Annotated[
+    Path | None, typer.Option("--record", metavar="FILE.json", help="Save what was done, to repeat it to the bit.")
+]
+Replay = Annotated[
+    Path | None, typer.Option("--replay", metavar="FILE.json", help="First do again what was saved, then pause.")
+]
+LastOut = Annotated[
+    Path | None, typer.Option("--out", metavar="PATH", help="Write the last seconds, .mp4 or .npz, at the end.")
+]
+Last = Annotated[float, typer.Option(metavar="SECONDS", help="How many seconds --out has, 10 at most.")]
+PagePort = Annotated[int, typer.Option(help="Port of the page; another one if it is taken.", min=0, max=65535)]
+Browser = Annotated[bool, typer.Option(help="Open the page in a browser.")]
+Token = Annotated[
+    str | None,
+    typer.Option(envvar="VIVACE_TOKEN", help="What viewers must know [default: one is made up and printed]."),
+]
+
+
+@app.command()
+def live(
+    scene: SceneName,
+    solver: LiveSolver = "gauss-seidel",
+    iterations: Annotated[int | None, typer.Option(help="Iterations a substep [default: the scene's].")] = None,
+    substeps: Annotated[int | None, typer.Option(help="Substeps a frame [default: the scene's].")] = None,
+    budget_ms: LiveBudget = None,
+    rate: Rate = None,
+    threads: Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")] = None,
+    seed: Seed = 0,
+    scale: Scale = 1.0,
+    page_port: PagePort = 8080,
+    browser: Browser = True,
+    recordings: Recordings = Path("."),
+    record: RecordTo = None,
+    replay: Replay = None,
+    output: LastOut = None,
+    last: Last = 10.0,
+) -> None:
+    """Simulate a scene and open a page: watch it, drag it, change the solver while it runs."""
+    given = {"iterations": iterations, "substeps": substeps}
+    options = solver, scale, seed, threads, rate, budget_ms, recordings, given
+    beside = {"page_port": page_port, "browser": browser, "record": record, "output": output and (output, last)}
+    _serve(scene, options, replay, host="127.0.0.1", port=0, token=None, **beside)
+
+
+@app.command()
+def serve(
+    scene: SceneName,
+    host: Annotated[str, typer.Option(help="Address to listen on; another than loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.", min=0, max=65535)] = 7007,
+    token: Token = None,
+    solver: LiveSolver = "gauss-seidel",
+    iterations: Annotated[int | None, typer.Option(help="Iterations a substep [default: the scene's].")] = None,
+    substeps: Annotated[int | None, typer.Option(help="Substeps a frame [default: the scene's].")] = None,
+    budget_ms: LiveBudget = None,
+    rate: Rate = None,
+    threads: Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")] = None,
+    seed: Seed = 0,
+    scale: Scale = 1.0,
+    recordings: Recordings = Path("."),
+    record: RecordTo = None,
+    replay: Replay = None,
+    output: LastOut = None,
+    last: Last = 10.0,
+    frames: Annotated[int | None, typer.Option(help="End after so many frames [default: never].", min=1)] = None,
+) -> None:
+    """Simulate a scene for viewers on this or other computers, who may come and go (vivace view)."""
+    given = {"iterations": iterations, "substeps": substeps}
+    options = solver, scale, seed, threads, rate, budget_ms, recordings, given
+    beside = {"record": record, "output": output and (output, last), "stop_after": frames}
+    _serve(scene, options, replay, host=host, port=port, token=token, **beside)
+
+
+def _serve(scene: str, options: tuple, replay: Path | None, **settings: Any) -> None:
+    solver, scale, seed, threads, rate, budget_ms, recordings, given = options
+    _allow_threads(threads)
+    with preparing() as status:
+        from .io import check_writable
+        from .live.launch import make_session, run_server, session_again
+
+        if not recordings.is_dir():
+            raise InputError(f"there is no folder {recordings}")
+        if settings["output"]:
+            check_writable(settings["output"][0])
+        status(f"building {scene}")
+        frames = None
+        if replay:
+            session, setup, rate, frames = session_again(replay, threads, recordings)
+            if session.about["scene"] != scene:
+                raise InputError(f"{replay} is a session of {session.about['scene']}, not of {scene}")
+        else:
+            changes = {name: value for name, value in given.items() if value is not None}
+            session, setup, rate = make_session(
+                scene, solver, scale, seed, threads, rate, budget_ms, recordings, changes
+            )
+    run_server(session, setup, rate, say=say, frames=frames, **settings)
+
+
+@app.command()
+def view(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where vivace serve listens.")],
+    token: Token = None,
+    page_port: PagePort = 8080,
+    browser: Browser = True,
+) -> None:
+    """Show what a server simulates, on a page of this computer."""
+    from .live.launch import run_viewer
+
+    if run_viewer(address, token, page_port, browser, say):
+        complain(f"{address} has closed the connection")
+
+
 @app.command()
 def scenes(as_json: Json = False) -> None:
     """List the built-in scenes."""

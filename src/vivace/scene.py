@@ -115,6 +115,7 @@ class Scene:
         self.surfaces: list[Surface] = []
         self.touching: Touching | None = None
         self.simulations: list[ref[Simulation]] = []
+        self.stiffness = 1.0  # a factor on that of all constraints, for simulations that are made from now on
         self._groups: list[ConstraintGroup] = []
 
     @property
@@ -259,7 +260,8 @@ class Scene:
         for group in self._groups:
             if len(group):
                 kinds.setdefault((group.name, id(group.constraint), group.compliance is None), []).append(group)
-        groups = _named_apart([_joined(parts) for parts in kinds.values()])
+        factor = checks.number("scene.stiffness", self.stiffness, 0, open_below=True)
+        groups = _named_apart([_stiffened(_joined(parts), factor) for parts in kinds.values()])
         self._warn_of_thickness()
         positions = np.concatenate([body.positions for body in self.bodies])
         triangles = np.concatenate([body.mesh.triangles + np.int32(body.first) for body in self.bodies])
@@ -351,6 +353,16 @@ def _joined(parts: list[ConstraintGroup]) -> ConstraintGroup:
     )
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return ConstraintGroup(first.name, first.constraint, **columns)
+
+
+def _stiffened(group: ConstraintGroup, factor: float) -> ConstraintGroup:
+    """What a factor makes of a group: of k, a ratio, as if it had acted `factor` times, 1 - (1 - k)^factor."""
+    if factor == 1:
+        return group
+    if group.compliance is not None:
+        return replace(group, compliance=(group.compliance / factor).astype(np.float32))
+    left = (1 - group.stiffness_ratio.astype(np.float64)) ** factor
+    return replace(group, stiffness_ratio=(1 - left).astype(np.float32))
 
 
 def _shares(name: str, shares: Callable[[Mesh], Iterator[Share]], mesh: Mesh) -> list[Share]:

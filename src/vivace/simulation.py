@@ -165,6 +165,17 @@ class Simulation:
             self.state.set("velocities", slice(None), velocities)
             return True
 
+    def take_over(self, other: "Simulation") -> None:
+        """Go on from where another simulation of the same bodies is: positions, velocities, time, gravity, grabs."""
+        if other.model.particle_count != self.model.particle_count or other.dt != self.dt:
+            raise InputError("take_over: the other simulation has other particles, or frames of another length")
+        with self._stepping, other._stepping:
+            self.state.set("positions", slice(None), other.positions)
+            self.state.set("velocities", slice(None), other.velocities)
+            self._views.clear()
+            self.frame, self.control, self._poses = other.frame, other.control, dict(other._poses)
+            self._travelling = other._travelling
+
     @property
     def time(self) -> float:
         """Simulated seconds since the start."""
@@ -246,7 +257,7 @@ class Simulation:
         """
         if budget_ms is not None:
             check_budget(budget_ms, spend)
-            self._check_solver_takes_budget(spend)
+            self.check_budget(spend)
         if work is not None:
             self._check_work(work, budget_ms)
         with self._stepping:  # two threads of a program take turns
@@ -309,7 +320,8 @@ class Simulation:
     def _prepared(self) -> Any:
         return self._sweeps.prepare(self.solver.schedule(self._sweeps, self.iterations, self.substeps))
 
-    def _check_solver_takes_budget(self, spend: str) -> None:
+    def check_budget(self, spend: str) -> None:
+        """An error that says why, if the solver cannot keep a budget of iterations or substeps."""
         name = type(self.solver).__name__
         if spend == "iterations" and None not in list(self.solver.schedule(self._sweeps, 1, 1)):
             raise InputError(f"solver {name} takes no budget of iterations: its schedule never looks at the clock")

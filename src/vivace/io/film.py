@@ -26,10 +26,10 @@ class FilmWriter:
     _encoder: subprocess.Popen[bytes] | None = None
     _complaints: list[str] = []
 
-    def __init__(self, path: Path, model: Model, dt: float, camera: Camera | None = None):
+    def __init__(self, path: Path, model: Model, dt: float, camera: Camera | None = None, starts: float = 0.0):
         if dt > LONGEST_FRAME:
             raise InputError(f"cannot film frames of {dt:g} s; {LONGEST_FRAME:g} s is the longest")
-        self.path, self._dt, self._seen, self._shown = path, dt, 0, 0
+        self.path, self._dt, self._starts, self._seen, self._shown = path, dt, starts, 0, 0
         self._target = partial_name(path)
         self._renderer = Renderer(model, camera, self.size)
         try:
@@ -43,7 +43,7 @@ class FilmWriter:
         # Picture k shows the newest frame at time k / rate.
         due = int(self._seen * self._dt * self.rate + 1e-6) + 1 - self._shown
         if due > 0:
-            picture = self._renderer.picture(positions, self._seen * self._dt)
+            picture = self._renderer.picture(positions, self._starts + self._seen * self._dt)
             for _ in range(due):
                 self._append(picture)
             self._shown += due

@@ -135,7 +135,7 @@ class Renderer:
 
     def _add_collider(self, name: str, surface: Surface, low: np.ndarray, high: np.ndarray, span: float) -> None:
         """A collider where it was defined; one that moves is brought to its place in each picture."""
-        shape = self._shape(surface.collider, low, high, span)
+        shape = collider_shape(self._pyvista, surface.collider, low, high)
         if not shape.n_points:
             return
         flat, sunk = shape.copy(), np.array([0, 5e-4 * span, 0])
@@ -152,30 +152,33 @@ class Renderer:
         collider.shown.user_matrix = np.vstack([pose, [0, 0, 0, 1]])
         collider.shadow.points = self._on_ground(collider.points @ pose[:, :3].T + pose[:, 3]) - collider.sunk
 
-    def _shape(self, collider: Any, low: np.ndarray, high: np.ndarray, span: float) -> Any:
-        """The collider's own shape, or else the surface where its distance is zero, within the scene's surroundings."""
-        made = collider.shape(reach=span) if hasattr(collider, "shape") else None
-        if made is not None:
-            return self._pyvista.PolyData.from_regular_faces(*made).compute_normals(
-                split_vertices=False, auto_orient_normals=False
-            )
-        # First where the surface is, then as finely as can be there: a wall may be thin.
-        grid = self._distances(collider, low - 0.3 * span, high + 0.3 * span, 60)
-        cell = np.array(grid.spacing)
-        near = np.asarray(grid.points)[np.abs(grid.point_data["distance"]) < np.linalg.norm(cell)]
-        if not len(near):
-            return self._pyvista.PolyData()
-        fine = self._distances(collider, near.min(axis=0) - cell, near.max(axis=0) + cell, 120)
-        return fine.contour([0.0], scalars="distance")
 
-    def _distances(self, collider: Any, low: np.ndarray, high: np.ndarray, steps: int) -> Any:
-        grid = self._pyvista.ImageData(
-            dimensions=(steps, steps, steps), spacing=tuple((high - low) / (steps - 1)), origin=tuple(low)
+def collider_shape(pyvista: Any, collider: Any, low: np.ndarray, high: np.ndarray) -> Any:
+    """A collider's own shape, or else the surface where its distance is zero, within the surroundings of a box."""
+    span = float(np.linalg.norm(high - low))
+    made = collider.shape(reach=span) if hasattr(collider, "shape") else None
+    if made is not None:
+        return pyvista.PolyData.from_regular_faces(*made).compute_normals(
+            split_vertices=False, auto_orient_normals=False
         )
-        with np.errstate(all="ignore"):
-            distance, _ = collider.distance_normal(tuple(grid.points.T), collider.parameters())
-        grid.point_data["distance"] = distance
-        return grid
+    # First where the surface is, then as finely as can be there: a wall may be thin.
+    grid = _distances(pyvista, collider, low - 0.3 * span, high + 0.3 * span, 60)
+    cell = np.array(grid.spacing)
+    near = np.asarray(grid.points)[np.abs(grid.point_data["distance"]) < np.linalg.norm(cell)]
+    if not len(near):
+        return pyvista.PolyData()
+    fine = _distances(pyvista, collider, near.min(axis=0) - cell, near.max(axis=0) + cell, 120)
+    return fine.contour([0.0], scalars="distance")
+
+
+def _distances(pyvista: Any, collider: Any, low: np.ndarray, high: np.ndarray, steps: int) -> Any:
+    grid = pyvista.ImageData(
+        dimensions=(steps, steps, steps), spacing=tuple((high - low) / (steps - 1)), origin=tuple(low)
+    )
+    with np.errstate(all="ignore"):
+        distance, _ = collider.distance_normal(tuple(grid.points.T), collider.parameters())
+    grid.point_data["distance"] = distance
+    return grid
 
 
 class _Moving(NamedTuple):

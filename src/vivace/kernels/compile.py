@@ -66,11 +66,11 @@ def _folder_digest(folder):
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
-def compiled(function, parallel=False):
+def compiled(function, **options):
     """Decorator: `njit` with strict arithmetic, cached on disk."""
 
     def compile_with(cache):
-        dispatcher = njit(parallel=parallel, error_model="numpy")(function)
+        dispatcher = njit(error_model="numpy", **options)(function)
         if cache:
             dispatcher._cache = _Cache(function)
         return dispatcher
