@@ -6,12 +6,15 @@ where it listens, then what viewers ask. It ends with its input. All lines are J
 """
 
 import asyncio
+import contextlib
 import hmac
 import json
 import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..checks import extra
 from .encode import vertex_normals
@@ -52,6 +55,8 @@ class Broadcast:
         self.answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._encoded: dict[Any, bytes] = {}
         self._viewers_seen = self._asked = 0
+        nothing = np.zeros((0, 3), np.float32)
+        encode_frame(0, nothing, vertex_normals(nothing, self.triangles[:0]), None, {})  # compile before a viewer waits
 
     async def run(self, lines: asyncio.StreamReader) -> None:
         serve = extra("websockets.asyncio.server", "live").serve
@@ -164,8 +169,9 @@ class Broadcast:
 
 
 def say(**line: Any) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+    with contextlib.suppress(BrokenPipeError):  # the simulation has ended, and so will this
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
 
 
 async def main() -> None:
@@ -177,7 +183,6 @@ async def main() -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt ends the simulation, and that ends this
-    try:
-        asyncio.run(main())
-    except BrokenPipeError:
-        pass
+    asyncio.run(main())
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.close()
