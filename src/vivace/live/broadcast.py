@@ -42,6 +42,7 @@ class Viewer:
         self.number, self.socket = number, socket
         self.sent, self.acknowledged, self.wants = -1, True, dict[str, Any]()
         self.wake = asyncio.Event()
+        self.wake.set()
 
 
 class Broadcast:
@@ -154,7 +155,7 @@ class Broadcast:
         """The newest frame as this viewer wants it; None if it has that already, or the next is about to come."""
         line, wants = self.newest, viewer.wants
         if line["number"] <= viewer.sent:
-            return None
+            return None  # also before the first frame
         normals, quantized = wants.get("normals", False), wants.get("quantized", True)
         if (normals, quantized) not in self._encoded:
             read = self.frames.read(line["number"])

@@ -20,6 +20,7 @@ from .protocol import Frame
 UPDATES = 30.0  # a second, at most
 LONGEST_PAUSE = 0.5  # [s] between updates for a browser that takes its time
 PLOTTED = 240  # steps
+COMPILED = 3  # frames in which kernels are compiled: their times would hide all others
 PALETTE = np.array(
     [
         *[(228, 88, 80), (66, 133, 180), (240, 180, 70), (96, 160, 96), (150, 106, 170), (240, 140, 110)],
@@ -76,12 +77,14 @@ class Page:
         at = float(middle[0]), float(height) - 1e-3 * span, float(middle[2])
         scene.add_grid("/ground", 8 * span, 8 * span, position=at, plane_opacity=1.0, shadow_opacity=0.4, **floor)
         self._colliders = {
-            str(number): scene.add_mesh_simple(f"/colliders/{number}", vertices, triangles, color=(154, 160, 166))
+            str(number): scene.add_mesh_simple(
+                f"/colliders/{number}", vertices, triangles, color=(154, 160, 166), side="double"
+            )
             for number, (vertices, triangles) in enumerate(hello.colliders)
             if len(triangles)
         }
         self._parts = list(self._make_parts())
-        positions, size = np.zeros((hello.about["particles"], 3), np.float32), 0.6 * self._spacing()
+        positions, size = np.zeros((hello.about["particles"], 3), np.float32), 0.3 * self._spacing()
         self._painted = scene.add_point_cloud(
             "/paint",
             positions,
@@ -117,7 +120,12 @@ class Page:
             shown = tuple(int(255 * c) for c in color)
             start = np.zeros((len(particles), 3), np.float32)
             mesh = self.server.scene.add_mesh_simple(
-                f"/bodies/{number}", start, place[triangles].astype(np.uint32), color=shown, side="double"
+                f"/bodies/{number}",
+                start,
+                place[triangles].astype(np.uint32),
+                color=shown,
+                side="double",
+                receive_shadow=False,
             )
             mesh.on_drag("left")(self._on_drag)
             yield mesh, particles
@@ -194,17 +202,17 @@ class Page:
             gui.add_button("Write").on_click(lambda _: self._ask("record", seconds=seconds.value, path=name.value))
         with gui.add_folder("Plots"):
             self._plots = {
-                "residual": self._plot("Residual, RMS", 3, {"y": {"distr": 3}}),
-                "milliseconds": self._plot("Milliseconds: all, budget, finding contacts", 3),
-                "iterations": self._plot("Iterations x substeps", 1),
-                "contacts": self._plot("Contacts", 1),
+                "residual": self._plot("Residual, RMS", about["groups"][:3], {"y": {"distr": 3}}),
+                "milliseconds": self._plot("Milliseconds a step", ["all", "budget", "finding contacts"]),
+                "iterations": self._plot("Iterations x substeps", ["in all"]),
+                "contacts": self._plot("Contacts", ["contacts"]),
             }
 
-    def _plot(self, title: str, curves: int, scales: dict[str, Any] | None = None) -> Any:
-        empty = tuple(np.zeros(2) for _ in range(curves + 1))
-        series = [{"label": "frame"}, *({"label": " ", "stroke": color, "width": 1.5} for color in CURVES[:curves])]
-        settings = dict(height=140, scales={"x": {"time": False}, **(scales or {})}, axes=(AXIS, AXIS))
-        return self.server.gui.add_uplot(empty, tuple(series), title=title, legend={"show": False}, **settings)
+    def _plot(self, title: str, names: list[str], scales: dict[str, Any] | None = None) -> Any:
+        empty = tuple(np.zeros(2) for _ in range(len(names) + 1))
+        curves = [{"label": name, "stroke": color, "width": 1.5} for name, color in zip(names, CURVES)]
+        settings = dict(height=190, scales={"x": {"time": False}, **(scales or {})}, axes=(AXIS, AXIS))
+        return self.server.gui.add_uplot(empty, ({"label": "frame"}, *curves), title=title, **settings)
 
     def _ask(self, do: str, **arguments: Any) -> None:
         self._asked.put(lambda: self._told(self.connection.ask(do, **arguments)))
@@ -285,7 +293,7 @@ class Page:
                     self._colliders[number].wxyz = tuple(self._so3.from_matrix(pose[:, :3]).wxyz)
         self._frames_drawn += 1
         self._show_settings(report["settings"])
-        if report["step"]:
+        if report["step"] and report["step"]["frame"] > COMPILED:
             self._points.append({**report["step"], "budget": report["settings"]["budget_ms"]})
         if time.perf_counter() - self._plotted_at > 0.25:
             self._plotted_at = time.perf_counter()
@@ -308,9 +316,9 @@ class Page:
         if (np.diff(frames) <= 0).any():  # it was reset
             self._points.clear()
             return
-        residuals = [[max(r["rms"], 1e-9) for r in point["residual"].values()][:3] for point in points]
-        padded = np.array([row + [np.nan] * (3 - len(row)) for row in residuals])
-        self._plots["residual"].data = (frames, *padded.T)
+        groups = self.connection.hello.about["groups"][:3]
+        residuals = [[max(point["residual"][name]["rms"], 1e-9) for point in points] for name in groups]
+        self._plots["residual"].data = (frames, *np.array(residuals))
         stages = [point["milliseconds"] for point in points]
         self._plots["milliseconds"].data = (
             frames,

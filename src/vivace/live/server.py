@@ -232,6 +232,7 @@ def about(session: Session, camera: Any) -> dict[str, Any]:
     return {
         "particles": model.particle_count,
         "bodies": [[name, rows.start, rows.stop] for name, rows in model.bodies],
+        "groups": [group.name for group in model.groups],
         "dt": session.simulation.dt,
         "ground": ground_height(model),
         "camera": [list(camera.eye), list(camera.target)] if camera else None,
