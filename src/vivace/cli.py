@@ -48,7 +48,10 @@ def main() -> None:
         sys.argv.append("--help")
     try:
         # Not standalone: usage errors are one line as well, and an interrupt is ours to answer.
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False) or 0
+        if code == 130:  # an interrupt that nobody has answered yet
+            raise KeyboardInterrupt
+        sys.exit(code)
     except InputError as problem:
         _fail(str(problem), 2)
     except SimulationError as problem:

@@ -1,6 +1,7 @@
 """What the commands `live`, `serve` and `view` do, and `vivace.live()`."""
 
 import secrets
+import socket
 import subprocess
 import sys
 import threading
@@ -101,12 +102,9 @@ def run_server(
     try:
         place = f"{host}:{server.port}"
         if page_port is None:
-            say(
-                f"serving {setup.name} on {place}; watch it with: vivace view {place}"
-                + (" --token TOKEN" if token else "")
-            )
-            if token and host not in LOOPBACK:
-                say(f"token: {token}")
+            seen = f"{socket.gethostname()}:{server.port}" if host in ("0.0.0.0", "::") else place
+            hint = f" --token {token}" if token else ""
+            say(f"serving {setup.name} on {place}; watch it with: vivace view {seen}{hint}")
         else:
             page = _open_page(place, page_port, browser, say)
         if frames:
