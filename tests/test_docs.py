@@ -13,6 +13,7 @@ from vivace import collision, coloring, constraints, io, solvers
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(vivace.__file__).parent
 README, EXTENDING, ARCHITECTURE = ROOT / "README.md", ROOT / "docs" / "extending.md", ROOT / "docs" / "architecture.md"
+LIVE = ROOT / "docs" / "live.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<language>\w*)(?: file=(?P<file>\S+))?[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
@@ -68,11 +69,12 @@ def test_recipe_runs(block, folder):
     block.run({"__name__": "recipe"})
 
 
-@pytest.mark.skipif(not blocks(README), reason="README.md has no Python")
-def test_code_of_the_readme_runs(folder):
+@pytest.mark.parametrize("page", [README, LIVE], ids=lambda page: page.name)
+def test_code_of_a_page_runs(page, folder):
     """From top to bottom; a block may go on where the one before it ended."""
     names = {"__name__": "readme"}
-    for block in blocks(README):
+    assert blocks(page)
+    for block in blocks(page):
         block.run(names)
 
 

@@ -33,7 +33,7 @@ LAYERS = (
     ("__main__",),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
-HEAVY = ("pyvista", "vtkmodules", "matplotlib", "imageio", "typer", "networkx")
+HEAVY = ("pyvista", "vtkmodules", "matplotlib", "imageio", "typer", "networkx", "viser", "websockets")
 
 
 def module_name(file):

@@ -21,6 +21,8 @@ EXTRAS = {
     "matplotlib": ("plots", "render"),
     "igl": ("mesh colliders", "mesh"),
     "trimesh": ("mesh files", "mesh"),
+    "websockets": ("serving a simulation", "live"),
+    "viser": ("the live page", "live"),
 }
 
 

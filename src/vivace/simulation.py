@@ -199,6 +199,16 @@ class Simulation:
     def velocities(self, values: Any) -> None:
         self._assign("velocities", values)
 
+    @property
+    def contacts(self) -> np.ndarray:
+        """(m, 4) particles of each contact between soft things, as they were found last.
+
+        A point and a triangle, two edges, or fewer and -1 behind them.
+        """
+        if self.model.touching is None:
+            return np.zeros((0, 4), np.int64)
+        return np.append(self.plan.order, -1)[np.minimum(self._sweeps.contacts.found.corners, len(self.plan.order))]
+
     def set_positions(self, particles: Any, positions: Any) -> None:
         """Put some particles elsewhere, at once; their velocities stay."""
         particles, positions = self._some("particles", particles, positions)

@@ -141,7 +141,7 @@ def test_a_viewer_that_is_stopped_slows_nobody_down(running):
 
 def test_viewers_that_are_killed_leave_nothing_behind(running):
     one = running()
-    process = psutil.Process(one.server.broadcaster._process.pid)
+    process = psutil.Process(one.server.broadcaster.pid)
 
     def come_and_go():
         connection = Connection("127.0.0.1", one.server.port)
@@ -187,7 +187,7 @@ def test_nonsense_is_answered_or_refused_and_the_simulation_goes_on(running):
     from websockets.exceptions import ConnectionClosed
 
     one = running()
-    process = psutil.Process(one.server.broadcaster._process.pid)
+    process = psutil.Process(one.server.broadcaster.pid)
     messages, sent, memory, first = nonsense(np.random.default_rng(1), 10_000), 0, 0, one.frame
     while sent < 10_000:
         with raw(one, close_timeout=0.1) as connection, contextlib.suppress(ConnectionClosed):
@@ -275,7 +275,7 @@ def test_ten_thousand_vertices_take_a_small_part_of_a_core_to_send(running):
     """The cost of encoding and sending; how fast it is in detail is a matter of benchmarks."""
     one = running(side=100, rate=30)
     connection = one.connect(normals=True)
-    process = psutil.Process(one.server.broadcaster._process.pid)
+    process = psutil.Process(one.server.broadcaster.pid)
     for _ in range(30):
         connection.next_frame(5)
     used, frames = sum(process.cpu_times()[:2]), 0

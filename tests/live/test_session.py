@@ -137,12 +137,27 @@ def test_particles_can_be_painted(paint, solver):
     if paint == "none":
         assert painted is None
         return
-    assert painted.shape == (144,) and painted.dtype == np.uint8 and len(np.unique(painted)) > 2
+    assert painted.shape == (144,) and painted.dtype == np.uint8
+    assert len(np.unique(painted)) > 2 or paint == "contacts"
     if paint == "partition" and solver == "vivace":
         plan = session.simulation.plan
         for group in session.simulation.model.groups:
             assert (painted[group.vertices[:, 0]] != painted[group.vertices[:, 1]]).all()
         assert painted.max() == plan.coloring.count - 1
+
+
+@pytest.mark.parametrize("solver", ["gauss-seidel", "vivace"])
+def test_particles_in_contact_are_painted(solver):
+    scene = vv.Scene(gravity=(0, 0, 0))
+    below = scene.add_cloth(vv.Mesh.grid(8, 8, size=(1, 1)), name="below")
+    scene.add_cloth(vv.Mesh(vv.Mesh.grid(4, 4, size=(0.2, 0.2)).vertices + (0, 0.01, 0), vv.Mesh.grid(4, 4).triangles))
+    scene.self_collision(0.012)
+    session = Session(vv.Simulation(scene, solver))
+    told(session, "set", name="paint", value="contacts")
+    session.advance()
+    painted, contacts = session.painted(), session.simulation.contacts
+    assert (painted[64:] == 255).all() and 0 < (painted[below.rows] == 255).sum() < 40
+    assert contacts.shape[1] == 4 and (contacts.max(axis=1) >= 64).all() and contacts.max() < 80
 
 
 def disturbed(tmp_path):

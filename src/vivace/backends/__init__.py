@@ -15,6 +15,7 @@ import numpy as np
 from ..checks import choice
 from ..collision.surface import Ways
 from ..coloring import Coloring
+from ..contacts import Found
 from ..holds import Hold
 from ..plan import Plan
 from ..registry import declared
@@ -100,6 +101,8 @@ class ApartSweeps(Protocol):
 
 class ContactSweeps(Protocol):
     """Contacts between soft things, on a plan whose model lets them touch."""
+
+    found: Found  # as they were found last, on rows
 
     def detect(self) -> None: ...  # find them, if need be: work for the host, which a schedule may contain as it is
 

@@ -42,6 +42,7 @@ class CpuContacts:
         self._carried: list[list[np.ndarray]] = []
         self.count = self.overflow = self.colors = self.taken = 0
         self.milliseconds = self.recoloring = 0.0  # the second is part of the first
+        self.found = Found(np.zeros((0, 4), np.int32), np.zeros((0, 8), np.float32))
 
     def detect(self) -> None:
         """Find the contacts of this substep, unless those that were found last hold; let the sweeps go over them."""
@@ -62,7 +63,10 @@ class CpuContacts:
         rows, threads = (self.sweeps.state.positions, self.sweeps.predicted), self.sweeps.team.size()
         with threads_set(threads):
             ahead = self.outlook.ahead(*rows, self.sweeps.step)
-        return self.detector.find(*rows, threads, ahead) if ahead else None
+        if not ahead:
+            return None
+        self.found = self.detector.find(*rows, threads, ahead)
+        return self.found
 
     def take(self, found: Found) -> Batches:
         """Let the sweeps go over these contacts."""

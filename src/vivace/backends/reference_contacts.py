@@ -40,7 +40,10 @@ class ReferenceContacts:
         rows = self.sweeps.state.positions, self.sweeps.predicted
         with threads_set(1):
             ahead = self.outlook.ahead(*rows, float(self.sweeps.step))
-        return self.detector.find(*rows, ahead=ahead) if ahead else None
+        if not ahead:
+            return None
+        self.found = self.detector.find(*rows, ahead=ahead)
+        return self.found
 
     def take(self, found: Found) -> None:
         """Let the sweeps go over these contacts."""

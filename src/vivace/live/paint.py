@@ -1,11 +1,11 @@
-"""What particles can be painted with: their color in the partition, how far edges are stretched, what is left over."""
+"""What particles can be painted with: their color in the partition, strain, what is left over, contacts."""
 
 import numpy as np
 
 from ..model import measure
 from ..simulation import Simulation
 
-PAINTS = ("none", "partition", "stretch", "residual")
+PAINTS = ("none", "partition", "stretch", "residual", "contacts")
 LARGEST_STRAIN = 0.1  # painted like the end of the scale
 LARGEST_RESIDUAL = 3.0  # the same, in root mean squares of the constraint's group
 PAUSE = 6  # frames; painting takes longer than a look at it is worth each time
@@ -26,7 +26,8 @@ class Painter:
         """(n,) uint8, at most some frames old; None for "none"."""
         last_kind, last_frame = self._last
         if kind != last_kind or not 0 <= self._simulation.frame - last_frame < PAUSE:
-            makers = {"partition": self._partition, "stretch": self._stretch, "residual": self._residual}
+            makers = {"partition": self._partition, "stretch": self._stretch}
+            makers |= {"residual": self._residual, "contacts": self._contacts}
             self._painted = makers[kind]() if kind in makers else None
             self._last = kind, self._simulation.frame
         return self._painted
@@ -60,6 +61,12 @@ class Painter:
             scale = LARGEST_RESIDUAL * float(np.sqrt(np.mean(left**2)))
             shares.append((group.vertices, left / scale if scale > 0 else left))
         return self._largest(shares)
+
+    def _contacts(self) -> np.ndarray:
+        """All or nothing: whether a particle is part of a contact."""
+        touched = np.zeros(self._simulation.model.particle_count + 1, np.uint8)
+        touched[self._simulation.contacts] = 255
+        return touched[:-1]
 
     def _largest(self, shares: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Of 255, the largest share of each particle."""

@@ -91,6 +91,10 @@ class Broadcaster:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def close(self) -> None:
         """End the process; viewers are told that the connection is closed."""
         with self._changed:
