@@ -5,7 +5,7 @@ import pytest
 
 import vivace as vv
 from vivace import scenes
-from vivace.diagnostics import collider_depths
+from vivace.diagnostics import collider_depths, rms_speed
 from vivace.scenes import cloth_heap
 
 TOUCHING = ["cloth-heap", "noodles", "sheets", "tori", "tori-400"]
@@ -38,3 +38,15 @@ def test_the_hand_goes_where_its_way_leads_and_stops_there():
         np.testing.assert_allclose(moved, [cloth_heap.way((frame + 1) / 60)] * 9, atol=1e-5)
     np.testing.assert_allclose([cloth_heap.way(t) for t in cloth_heap.TIMES], cloth_heap.WAY)
     np.testing.assert_allclose(cloth_heap.way(100.0), cloth_heap.WAY[-1])
+
+
+@pytest.mark.parametrize(("name", "scale"), [("noodles", 0.1), ("sheets", 0.3)])
+def test_what_moves_in_a_pile_dies_away(name, scale):
+    setup = scenes.find(name)
+    settings = setup.settings
+    simulation = vv.Simulation(
+        setup.make(scale), iterations=settings.iterations, substeps=settings.substeps, damping=settings.damping
+    )
+    speeds = np.array([rms_speed(simulation) for _ in simulation.run(200)]).reshape(5, 40)
+    in_each = np.sqrt((speeds**2).mean(axis=1))
+    assert (in_each[1:] < np.maximum(0.8 * in_each[:-1], 0.03)).all() and in_each[-1] < 0.03
