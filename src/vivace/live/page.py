@@ -28,7 +28,7 @@ PALETTE = np.array(
     ],
     np.uint8,
 )
-CURVES = ("#e67828", "#3a90d8", "#4caf6a", "#b06ac8", "#d8b030", "#888888")
+CURVES = ("#e67828", "#3a90d8", "#4caf6a", "#b06ac8", "#d8b030", "#888888", "#c85070", "#40b8b0")
 AXIS = {"stroke": "#777", "grid": {"stroke": "#e4e4e4", "width": 1}, "ticks": {"stroke": "#e4e4e4"}}
 
 
@@ -203,7 +203,7 @@ class Page:
         with gui.add_folder("Plots"):
             self._plots = {
                 "residual": self._plot("Residual, RMS", about["groups"][:3], {"y": {"distr": 3}}),
-                "milliseconds": self._plot("Milliseconds a step", ["all", "budget", "finding contacts"]),
+                "milliseconds": self._plot("Milliseconds a step", ["total", "budget", *about["stages"][:6]]),
                 "iterations": self._plot("Iterations x substeps", ["in all"]),
                 "contacts": self._plot("Contacts", ["contacts"]),
             }
@@ -319,13 +319,11 @@ class Page:
         groups = self.connection.hello.about["groups"][:3]
         residuals = [[max(point["residual"][name]["rms"], 1e-9) for point in points] for name in groups]
         self._plots["residual"].data = (frames, *np.array(residuals))
-        stages = [point["milliseconds"] for point in points]
-        self._plots["milliseconds"].data = (
-            frames,
-            np.array([stage["total"] for stage in stages]),
-            np.array([point["budget"] or np.nan for point in points], float),
-            np.array([stage.get("detect", np.nan) for stage in stages], float),
-        )
+        names = ["total", *self.connection.hello.about["stages"][:6]]
+        times = np.array([[point["milliseconds"].get(name, 0.0) for point in points] for name in names])
+        times = np.minimum(times, 4 * np.median(times[0]))  # a rare long step would hide all others
+        budgets = np.array([point["budget"] or 0.0 for point in points])
+        self._plots["milliseconds"].data = (frames, times[0], budgets, *times[1:])
         self._plots["iterations"].data = frames, np.array([p["iterations"] * p["substeps"] for p in points], float)
         self._plots["contacts"].data = (
             frames,

@@ -17,6 +17,7 @@ import numpy as np
 from .. import checks, coloring, solvers
 from ..errors import InputError, SimulationError
 from ..io.picture import ground_height
+from ..model import Model
 from ..simulation import Report, Simulation
 from .frames import SharedFrames
 from .paint import PAINTS
@@ -237,6 +238,7 @@ def about(session: Session, camera: Any) -> dict[str, Any]:
         "particles": model.particle_count,
         "bodies": [[name, rows.start, rows.stop] for name, rows in model.bodies],
         "groups": [group.name for group in model.groups],
+        "stages": _stages(model),
         "dt": session.simulation.dt,
         "ground": ground_height(model),
         "camera": [list(camera.eye), list(camera.target)] if camera else None,
@@ -245,3 +247,9 @@ def about(session: Session, camera: Any) -> dict[str, Any]:
         "paints": list(PAINTS),
         "start": [model.positions.min(axis=0).tolist(), model.positions.max(axis=0).tolist()],
     }
+
+
+def _stages(model: Model) -> list[str]:
+    """What a step's time may go into, whatever the solver; `vivace` and its like relax particles."""
+    touching = ["contacts", "detect"] if model.touching else []
+    return [*(group.name for group in model.groups), "relax", *(["collide"] if model.surfaces else []), *touching]
