@@ -168,7 +168,8 @@ LiveBudget = Annotated[
 ]
 Rate = Annotated[float | None, typer.Option(help="Steps a second [default: real time].")]
 Recordings = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Where the page may write the last seconds to, .mp4 or .npz.")
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Where viewers may write the last seconds, .mp4 or .npz [default: nowhere]."),
 ]
 RecordTo = Annotated[
     Path | None, typer.Option("--record", metavar="FILE.json", help="Save what was done, to repeat it to the bit.")
@@ -201,7 +202,7 @@ def live(
     scale: Scale = 1.0,
     page_port: PagePort = 8080,
     browser: Browser = True,
-    recordings: Recordings = Path("."),
+    recordings: Recordings = None,
     record: RecordTo = None,
     replay: Replay = None,
     output: LastOut = None,
@@ -228,7 +229,7 @@ def serve(
     threads: Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")] = None,
     seed: Seed = 0,
     scale: Scale = 1.0,
-    recordings: Recordings = Path("."),
+    recordings: Recordings = None,
     record: RecordTo = None,
     replay: Replay = None,
     output: LastOut = None,
@@ -249,20 +250,22 @@ def _serve(scene: str, options: tuple, replay: Path | None, **settings: Any) -> 
         from .io import check_writable
         from .live.launch import make_session, run_server, session_again
 
-        if not recordings.is_dir():
+        if recordings is not None and not recordings.is_dir():
             raise InputError(f"there is no folder {recordings}")
         if settings["output"]:
             check_writable(settings["output"][0])
         status(f"building {scene}")
-        frames = None
+        frames, recorded = None, settings["record"] is not None
         if replay:
-            session, setup, rate, frames = session_again(replay, threads, recordings)
+            if (solver, scale, seed, rate, budget_ms) != ("gauss-seidel", 1.0, 0, None, None) or any(given.values()):
+                raise InputError("--replay does what was saved: leave out --solver, --scale, --rate and the like")
+            session, setup, rate, frames = session_again(replay, threads, recordings, recorded)
             if session.about["scene"] != scene:
                 raise InputError(f"{replay} is a session of {session.about['scene']}, not of {scene}")
         else:
             changes = {name: value for name, value in given.items() if value is not None}
             session, setup, rate = make_session(
-                scene, solver, scale, seed, threads, rate, budget_ms, recordings, changes
+                scene, solver, scale, seed, threads, rate, budget_ms, recordings, changes, recorded
             )
     run_server(session, setup, rate, say=say, frames=frames, **settings)
 

@@ -114,7 +114,7 @@ class Simulation:
         self._first_plan = self.solver.prepare(self.model, self.iterations, self.seed)
         if threads is None:
             self.threads = useful_threads(self._first_plan)
-        self._backend = backend
+        self.backend = backend
         self._load(self._first_plan)
         self.control = Control(self.model.gravity)
         self.frame = 0
@@ -123,14 +123,14 @@ class Simulation:
         self._finishing, self._substep_seconds, self._substep_length = 0.0, 0.0, 0.0
         self._travelling: np.ndarray = np.zeros(0, np.int64)
         self._poses: dict[int, np.ndarray] = {}  # of the colliders that move, now
-        scene.simulations.append(ref(self))
+        scene.simulations[:] = [*(known for known in scene.simulations if known()), ref(self)]
 
     def _load(self, plan: Plan) -> None:
         """Make ready to run a plan, from where its model starts."""
         self.plan, self.state, self.colors = plan, State(plan), plan.colors
         self._views: dict[str, np.ndarray] = {}
         self._holds: list[Hold] = []  # of the last step
-        self._sweeps = backends.load(self._backend, plan, self.state, self.threads)
+        self._sweeps = backends.load(self.backend, plan, self.state, self.threads)
         self._sweeps.set_step(self.dt / self.substeps)
         batches = plan.coloring.count if plan.coloring else sum(planned.parallel_steps for planned in plan.groups)
         if self.iterations * self.substeps * batches > MOST_SWEEPS:
@@ -175,6 +175,9 @@ class Simulation:
             self._views.clear()
             self.frame, self.control, self._poses = other.frame, other.control, dict(other._poses)
             self._travelling = other._travelling
+            # What a step takes is known from the other, roughly.
+            self._finishing, self._substep_seconds = other._finishing, other._substep_seconds
+            self._substep_length = other._substep_length
 
     @property
     def time(self) -> float:

@@ -152,6 +152,10 @@ def test_a_recorded_session_is_replayed_by_the_command_to_the_same_bits(folder):
         assert process.returncode == 0, complaint
     with np.load(folder / "a.npz") as a, np.load(folder / "b.npz") as b:
         assert len(a["positions"]) == 12 and (a["positions"] == b["positions"]).all()
+    process = vivace(folder, "serve", "small.py", "--port", "0", "--frames", "99", "--replay", "s.json")
+    assert process.communicate(timeout=100) and process.returncode == 0  # it ends with what was saved
+    process = vivace(folder, "serve", "small.py", "--replay", "s.json", "--solver", "xpbd")
+    assert "leave out --solver" in process.communicate(timeout=100)[1] and process.returncode == 2
     (folder / "other.py").write_text(SMALL)
     process = vivace(folder, "serve", "other.py", "--replay", "s.json")
     assert "session of small.py, not of other.py" in process.communicate(timeout=100)[1]

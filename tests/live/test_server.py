@@ -202,6 +202,32 @@ def test_nonsense_is_answered_or_refused_and_the_simulation_goes_on(running):
     assert fresh.next_frame(5) is not None and fresh.ask("pause") == {}
 
 
+def test_a_crowd_that_asks_for_new_solvers_does_not_stop_the_steps(running):
+    one = running()
+    crowd, ended = [one.connect() for _ in range(8)], threading.Event()
+
+    def ask(connection):
+        while not ended.is_set():
+            connection.ask("set", name="solver", value="gauss-seidel")
+
+    threads = [threading.Thread(target=ask, args=(connection,)) for connection in crowd]
+    for thread in threads:
+        thread.start()
+    first = one.frame
+    until(lambda: one.frame > first + 20, seconds=20)
+    ended.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_what_is_malformed_is_not_even_sent(running):
+    connection = running().connect()
+    for command in (dict(name="gravity", value=[0, -2e10, 0]), dict(name="gravity\n", value=1)):
+        with pytest.raises(vv.InputError, match="set: "):
+            connection.ask("set", **command)
+    assert connection.ask("pause") == {}
+
+
 def test_a_message_that_is_too_long_or_malformed_gets_an_error_and_the_end(running):
     one = running()
     from websockets.exceptions import ConnectionClosed

@@ -115,6 +115,47 @@ def test_grabs_are_those_of_a_viewer_and_end_with_it():
     assert not session.simulation.control.holds
 
 
+def test_a_grab_that_is_refused_changes_nothing():
+    session = made()
+    told(session, "grab", id=0, vertex=70)
+    held = session.simulation.control.holds
+    with pytest.raises(vv.InputError, match="pinned"):
+        told(session, "grab", id=0, vertex=0)
+    assert session.simulation.control.holds == held
+
+
+def test_threads_and_backend_stay_what_they_were():
+    scene = vv.Scene()
+    scene.add_cloth(GRID)
+    session = Session(vv.Simulation(scene, threads=2, backend="reference"))
+    for do in ({"do": "set", "name": "iterations", "value": 3}, {"do": "reset"}):
+        session.apply(do)
+        assert session.simulation.threads == 2 and session.simulation.backend == "reference"
+
+
+def test_only_frames_in_which_something_is_compiled_go_without_the_budget():
+    session = made(budget_ms=3.0)
+    told(session, "set", name="iterations", value=900)
+    assert session.advance().iterations == 900
+    told(session, "set", name="iterations", value=901)
+    assert session.advance().iterations < 900
+    told(session, "set", name="solver", value="vivace")
+    assert session.advance().iterations == 901 and session.advance().iterations < 900
+
+
+def test_of_moves_in_one_frame_the_last_is_kept_and_nothing_without_a_record(tmp_path):
+    for recorded in (True, False):
+        session = made(recorded=recorded)
+        told(session, "grab", id=0, vertex=70)
+        for i in range(1000):
+            told(session, "move", id=0, to=[0, i, 0])
+            told(session, "release", id=1)
+        session.advance()
+        session.save(tmp_path / "s.json")
+        frames = load(tmp_path / "s.json")["frames"]
+        assert [len(frame["told"]) for frame in frames] == ([2] if recorded else [])
+
+
 def test_a_simulation_that_breaks_down_is_paused_and_says_why():
     session = made()
     session.advance()
@@ -162,7 +203,7 @@ def test_particles_in_contact_are_painted(solver):
 
 def disturbed(tmp_path):
     """A session of a built-in scene with a budget, in which much is done; its end, and where it is saved."""
-    session, _, _ = make_session("tablecloth", "gauss-seidel", 0.05, 0, 1, None, 2.0, tmp_path, {})
+    session, _, _ = make_session("tablecloth", "gauss-seidel", 0.05, 0, 1, None, 2.0, tmp_path, {}, recorded=True)
     for frame in range(24):
         if frame == 3:
             told(session, "grab", id=4, vertex=30)
@@ -188,7 +229,7 @@ def disturbed(tmp_path):
 
 def test_a_saved_session_is_repeated_to_the_bit(tmp_path):
     session, path = disturbed(tmp_path)
-    again, _, _, frames = session_again(path, 1, tmp_path)
+    again, _, _, frames = session_again(path, 1, tmp_path, recorded=True)
     assert len(list(replay(again, frames))) == 24
     assert (again.simulation.positions == session.simulation.positions).all()
     assert (again.simulation.velocities == session.simulation.velocities).all()
@@ -230,6 +271,14 @@ def test_broken_session_files_are_named(tmp_path):
     again, _, _, frames = session_again(path, 1, tmp_path)
     with pytest.raises(vv.InputError, match="broken in frame 1"):
         list(replay(again, [{"told": []}]))
+    for command in ({"do": "rebuild"}, {"do": "record", "seconds": 1, "path": "x.npz"}, {"do": "set", "name": 3}):
+        with pytest.raises(vv.InputError, match="broken in frame 1"):
+            list(replay(again, [{"told": [{**command, "viewer": 1}], "work": []}]))
+    for missing in ("gravity", "solver", "budget_ms"):
+        start = {name: value for name, value in whole["start"].items() if name != missing}
+        bad.write_text(json.dumps({**whole, "start": start}))
+        with pytest.raises(vv.InputError, match=missing):
+            session_again(bad, 1, tmp_path)
     with pytest.raises(vv.InputError, match="cannot be repeated, in frame 1"):
         list(replay(again, [{"told": [], "work": [[1, 5.0, 1]]}]))
 

@@ -23,9 +23,9 @@ class NpzWriter:
         self.frames += 1
 
     def close(self) -> None:
-        self._file.close()
         target = partial_name(self.path)
         try:
+            self._file.close()
             with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
                 with archive.open("positions.npy", "w", force_zip64=True) as member, self.raw.open("rb") as frames:
                     shape = (self.frames, self.model.particle_count, 3)
@@ -42,8 +42,12 @@ class NpzWriter:
             self.raw.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        self._file.close()
-        self.raw.unlink(missing_ok=True)
+        try:
+            self._file.close()
+        except OSError:  # of a full disk, which was told before
+            pass
+        finally:
+            self.raw.unlink(missing_ok=True)
 
 
 WRITERS = {".npz": NpzWriter}

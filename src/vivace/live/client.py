@@ -7,10 +7,11 @@ from typing import Any
 
 from ..checks import extra
 from ..errors import InputError
-from .protocol import Frame, Hello, ProtocolError, decode_from_server, encode_ack, encode_command
+from .protocol import Frame, Hello, ProtocolError, check_command, decode_from_server, encode_ack, encode_command
 
 LARGEST_MESSAGE = 1 << 30
 PATIENCE = 10.0  # [s] until a server has answered
+LONGEST_ANSWER = 60.0  # [s] to a command: a new solver may have to color and to compile
 
 
 class Connection:
@@ -74,11 +75,17 @@ class Connection:
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Let the server do something; gives its answer. What it refuses is an InputError."""
+        command = {"do": do, **arguments}
+        try:
+            check_command(command)  # what is malformed would end the connection
+        except ProtocolError as problem:
+            raise InputError(str(problem)) from problem
         with self._asking:
             try:
-                self._socket.send(encode_command({"do": do, **arguments}))
-                answer = self._answers.get(timeout=60)
+                self._socket.send(encode_command(command))
+                answer = self._answers.get(timeout=LONGEST_ANSWER)
             except (extra("websockets.exceptions", "live").ConnectionClosed, queue.Empty) as problem:
+                self.close()  # a late answer would be taken for the next one's
                 raise InputError(f"{self.address} is gone") from problem
         if "refused" in answer:
             raise InputError(answer["refused"])

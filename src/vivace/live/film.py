@@ -18,7 +18,8 @@ def start_film(frames: Path, target: Path, scene: str, scale: float, starts: flo
     """Begin to make it; the file of frames is removed when it is done."""
     what = {"frames": str(frames), "target": str(target), "scene": scene, "scale": scale, "starts": starts}
     command = [sys.executable, "-m", "vivace.live.film", json.dumps(what)]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    pipes: Any = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, text=True, start_new_session=True, **pipes)  # an interrupt is not for it
 
 
 def make_film(frames: str, target: str, scene: str, scale: float, starts: float) -> None:

@@ -8,10 +8,12 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from .. import checks, scenes, solvers
+from ..budget import check_budget
 from ..checks import extra
 from ..errors import InputError
 from ..io import Camera, check_writable
@@ -35,6 +37,7 @@ def make_session(
     budget_ms: float | None,
     recordings: Path | None,
     changes: dict[str, Any],
+    recorded: bool = False,
 ) -> tuple[Session, scenes.Setup, float]:
     """A scene by its name, ready to run; also what its file says, and its rate."""
     extra("websockets", "live")
@@ -48,26 +51,31 @@ def make_session(
     elif budget_ms == 0:
         budget_ms = None
     else:
+        check_budget(budget_ms, settings.spend)
         simulation.check_budget(settings.spend)
     about = {"scene": scene, "scale": scale}
-    session = Session(simulation, setup.before_frame, budget_ms, settings.spend, folder=recordings, about=about)
+    kept: dict[str, Any] = dict(folder=recordings, about=about, recorded=recorded)
+    session = Session(simulation, setup.before_frame, budget_ms, settings.spend, **kept)
     return session, setup, rate
 
 
-def session_again(path: Path, threads: int | None, recordings: Path | None) -> tuple[Session, scenes.Setup, float, Any]:
+def session_again(
+    path: Path, threads: int | None, recordings: Path | None, recorded: bool = False
+) -> tuple[Session, scenes.Setup, float, Any]:
     """The scene of a saved session, as it began, and the frames to repeat."""
     saved = load(path)
     start = saved["start"]
     try:
         changes = {name: start[name] for name in ("iterations", "substeps", "dt", "damping")}
-        scene, scale, coloring = saved["about"]["scene"], saved["about"]["scale"], start["coloring"]
+        scene, scale, coloring = str(saved["about"]["scene"]), saved["about"]["scale"], start["coloring"]
+        later = {name: start[name] for name in ("coloring", "gravity", "stiffness")}
         arguments = scene, start["solver"], scale, start["seed"], threads, None, start["budget_ms"] or 0, recordings
     except (KeyError, TypeError) as problem:
         raise InputError(f"{path} does not say how the session began: {problem} is missing") from problem
-    session, setup, rate = make_session(*arguments, changes)
-    for name in ("coloring", "gravity", "stiffness"):
+    session, setup, rate = make_session(*arguments, changes, recorded)
+    for name, value in later.items():
         if name != "coloring" or (coloring is not None and coloring != session.settings["coloring"]):
-            session.apply({"do": "set", "name": name, "value": start[name]})
+            session.apply({"do": "set", "name": name, "value": value})
     session.begin()
     return session, setup, rate, saved["frames"]
 
@@ -98,7 +106,7 @@ def run_server(
     if host not in LOOPBACK and not token:
         token = secrets.token_urlsafe(16)
     server = LiveServer(session, setup.name, host, port, token, rate, setup.camera)
-    page = None
+    page, ending = None, threading.Event()
     try:
         place = f"{host}:{server.port}"
         if page_port is None:
@@ -106,25 +114,43 @@ def run_server(
             hint = f" --token {token}" if token else ""
             say(f"serving {setup.name} on {place}; watch it with: vivace view {seen}{hint}")
         else:
-            page = _open_page(place, page_port, browser, say)
+            page = _open_page(place, page_port, browser, say, ending)
         if frames:
             session.repeat(replay(session, frames))
         server.run(stop_after)
     finally:
-        server.close()
-        if page:
-            _end(page)
-        if record:
-            session.save(record)
-            say(f"wrote {record.resolve()}")
-        if output:
-            written = session.write_last(*output)
-            say(f"wrote {written['recorded']}, {written['seconds']:.1f} s")
-        session.close()
+        with ExitStack() as last:  # whatever fails, the others are done; from the last to the first
+            last.callback(_finish_films, session, say)
+            if output:
+                last.callback(_write_last, session, *output, say)
+            if record:
+                last.callback(_save, session, record, say)
+            if page:
+                ending.set()
+                last.callback(_end, page)
+            last.callback(server.close)
 
 
-def _open_page(place: str, port: int, browser: bool, say: Say) -> subprocess.Popen[str]:
-    """A page in a process of its own, which ends with the server."""
+def _save(session: Session, path: Path, say: Say) -> None:
+    session.save(path)
+    say(f"wrote {path.resolve()}")
+
+
+def _write_last(session: Session, path: Path, seconds: float, say: Say) -> None:
+    written = session.write_last(path, seconds)
+    say(f"{'making' if session.filming else 'wrote'} {written['recorded']}, {written['seconds']:.1f} s")
+
+
+def _finish_films(session: Session, say: Say) -> None:
+    if session.filming:
+        say("waiting for the film")
+    session.close()
+
+
+def _open_page(
+    place: str, port: int, browser: bool, say: Say, ending: threading.Event | None = None
+) -> subprocess.Popen[str]:
+    """A page in a process of its own, which ends with the server; if it ends before, that is said."""
     command = [sys.executable, "-m", "vivace", "view", place, "--page-port", str(port)]
     command += [] if browser else ["--no-browser"]
     # Not of our group: an interrupt is for the server, and the page ends with that.
@@ -140,6 +166,13 @@ def _open_page(place: str, port: int, browser: bool, say: Say) -> subprocess.Pop
         page.wait()
         raise InputError(f"the page did not open: {said[-1].strip() if said else 'no reason is known'}")
     say(line)
+
+    def watch() -> None:
+        page.wait()
+        if ending and not ending.is_set():
+            say(f"the page has ended; vivace view {place} opens another")
+
+    threading.Thread(target=watch, daemon=True).start()
     return page
 
 

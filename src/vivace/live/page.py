@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..checks import extra
-from ..errors import InputError
 from ..io.picture import BODY_COLORS
 from .client import Connection
 from .protocol import Frame
+from .session import MOST_ITERATIONS, MOST_SUBSTEPS
 
 UPDATES = 30.0  # a second, at most
 LONGEST_PAUSE = 0.5  # [s] between updates for a browser that takes its time
@@ -46,6 +46,7 @@ class Page:
         self._handles: dict[int, Any] = {}
         self._known: dict[str, Any] = {}  # settings, as the server has them
         self._shown: dict[str, Any] = {}
+        self._wanted: dict[str, Any] = {}  # settings that wait to be sent
         self._round_trip = 0.0
         self._points: deque[dict[str, Any]] = deque(maxlen=PLOTTED)
         self._frames_drawn, self._plotted_at = 0, 0.0
@@ -181,8 +182,8 @@ class Page:
                 "coloring": gui.add_dropdown(
                     "Coloring", ["-", *about["colorings"]], hint="Of the solvers that have one"
                 ),
-                "iterations": gui.add_slider("Iterations", 1, 50, 1, 8),
-                "substeps": gui.add_slider("Substeps", 1, 100, 1, 1),
+                "iterations": gui.add_number("Iterations", 8, min=1, max=MOST_ITERATIONS, step=1),
+                "substeps": gui.add_number("Substeps", 1, min=1, max=MOST_SUBSTEPS, step=1),
                 "budget_ms": gui.add_number(
                     "Budget ms", 0.0, min=0.0, step=0.5, hint="0: no budget, what is set is done"
                 ),
@@ -191,7 +192,7 @@ class Page:
             self._controls |= {
                 "stiffness": gui.add_slider("Stiffness", -3.0, 3.0, 0.1, 0.0, hint="A factor of ten for each 1"),
                 "damping": gui.add_slider("Damping", 0.0, 10.0, 0.1, 0.0, hint="1/s"),
-                "gravity": gui.add_vector3("Gravity", (0.0, 0.0, 0.0), step=0.1, hint="m/s²"),
+                "gravity": gui.add_vector3("Gravity", (0.0, 0.0, 0.0), step=0.01, hint="m/s²"),
             }
         with gui.add_folder("View"):
             self._controls["paint"] = gui.add_dropdown("Paint by", about["paints"])
@@ -224,9 +225,15 @@ class Page:
     def _changed(self, name: str) -> None:
         """A control was changed, by a user, or by us to show what the server has."""
         value = self._read(name, self._controls[name].value)
-        if value != self._shown.get(name):
-            self._shown[name] = value
-            self._ask("set", name=name, value=value)
+        if value == self._shown.get(name) or (name == "coloring" and value == "-"):
+            return
+        self._shown[name] = value
+        waiting, self._wanted[name] = name in self._wanted, value
+        if not waiting:  # else what waits will take this one
+            self._asked.put(lambda: self._set(name))
+
+    def _set(self, name: str) -> None:
+        self.connection.ask("set", name=name, value=self._wanted.pop(name))
 
     @staticmethod
     def _read(name: str, value: Any) -> Any:
@@ -253,7 +260,7 @@ class Page:
         while (work := self._asked.get()) is not None:
             try:
                 work()
-            except InputError as problem:
+            except Exception as problem:  # whatever it was, the next is obeyed
                 self._say(str(problem))
                 self._known.clear()  # show again what the server has
 
@@ -282,7 +289,7 @@ class Page:
         with self.server.atomic():
             for mesh, particles in self._parts:
                 mesh.vertices = frame.positions[particles]
-                mesh.visible = frame.paint is None
+                mesh.opacity = None if frame.paint is None else 0.0  # it is not seen, but can still be dragged
             self._painted.visible = frame.paint is not None
             if frame.paint is not None:
                 self._painted.points, self._painted.colors = frame.positions, _colors(frame.paint, report["settings"])
@@ -337,7 +344,7 @@ class Page:
             for client in list(self.server.get_clients().values()):
                 asked = time.perf_counter()
                 with contextlib.suppress(RuntimeError, TimeoutError, OSError):
-                    client.local_storage.get_item("vivace", timeout=5.0)
+                    client.local_storage.get_item("vivace", timeout=1.0)
                 longest = max(longest, time.perf_counter() - asked)
             self._round_trip = longest
             self._ended.wait(0.2)

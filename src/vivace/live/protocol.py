@@ -253,7 +253,7 @@ def decode_from_viewer(message: bytes) -> tuple[Kind, dict[str, Any]]:
     if kind == Kind.ACK:
         _check_fields("wants", header["wants"], WANTS)
     else:
-        _check_command(header)
+        check_command(header)
     return kind, header
 
 
@@ -268,7 +268,7 @@ def decode_from_server(message: bytes) -> Hello | Frame | dict[str, Any]:
     return header
 
 
-def _check_command(command: dict[str, Any]) -> None:
+def check_command(command: dict[str, Any]) -> None:
     name = command.get("do")
     if not isinstance(name, str) or name not in COMMANDS:
         raise ProtocolError(f"COMMAND: do must be one of {', '.join(COMMANDS)}")

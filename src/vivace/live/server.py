@@ -173,7 +173,8 @@ class LiveServer:
                     self._publish()
                 continue
             # A frame that comes too late moves all that follow: none is hurried to catch up.
-            due = max(due + period, time.perf_counter() - period)
+            due = max(due + period, time.perf_counter())
+            problem = self.session.problem
             report = self.session.advance()
             if report:
                 self._last, count = report, count + 1
@@ -182,8 +183,10 @@ class LiveServer:
                     told(report)
             if (now := time.perf_counter()) - since > 1:
                 self.steps_a_second, count, since = count / (now - since), 0, now
-            if report or changed or self.session.problem:
+            if report or changed or self.session.problem != problem:
                 self._publish()
+            if frames is not None and self.session.repeated:
+                break
             if not self.broadcaster.alive:
                 raise SimulationError("the process that viewers talk to has ended")
 
@@ -194,7 +197,8 @@ class LiveServer:
         self.broadcaster.close()
 
     def _obey(self, wait: float) -> bool:
-        changed = False
+        """Do what viewers have asked, for half the time between two frames at most: no crowd of them stops steps."""
+        changed, end = False, time.perf_counter() + wait + 0.5 / self.rate
         for asked in self.broadcaster.asked(wait):
             changed = True
             if "gone" in asked:
@@ -205,6 +209,8 @@ class LiveServer:
             except (InputError, SimulationError, OSError) as problem:
                 answer = {"refused": str(problem)}
             self.broadcaster.answer(asked["ticket"], answer)
+            if time.perf_counter() > end:
+                break
         return changed
 
     def _publish(self) -> None:

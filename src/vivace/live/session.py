@@ -18,6 +18,7 @@ from ..io import check_writable, open_writers, partial_name, write_text
 from ..simulation import Grab, Report, Simulation
 from .film import start_film
 from .paint import PAINTS, Painter
+from .protocol import check_command
 
 VERSION = 1  # of the files that sessions are saved in
 MOST_KEPT_BYTES = 1 << 28  # positions of the last seconds
@@ -31,6 +32,7 @@ class Session:
     """Steps a simulation, does what it is told, and keeps what it looked like in the last seconds.
 
     before_frame: what a scene's script does. about: what a saved session says of its scene, to find it again.
+    recorded: whether it keeps what it was told and did, to be saved.
     """
 
     def __init__(
@@ -42,12 +44,13 @@ class Session:
         seconds_kept: float = 10.0,
         folder: Path | None = None,
         about: dict[str, Any] | None = None,
+        recorded: bool = False,
     ):
         self.before_frame, self.spend = before_frame, spend
         self.budget_ms = budget_ms
-        self.folder, self.about = folder, about or {}
+        self.folder, self.about, self.recorded = folder, about or {}, recorded
         self.playing, self.problem = True, ""
-        self.paint, self._without_budget = "none", FIRST
+        self.paint, self._without_budget, self._compiled = "none", FIRST, set[type]()
         self._use(simulation)
         self._steps_left, self._films = 0, list[Popen[str]]()
         self._grabs: dict[tuple[int, int], Grab] = {}
@@ -55,6 +58,7 @@ class Session:
         self._log: list[dict[str, Any]] = []
         self._told: list[dict[str, Any]] = []
         self._again: Iterator[Report] | None = None
+        self.repeated = False  # whether a saved session was repeated to its end
         frame_bytes = max(simulation.model.positions.nbytes, 1)
         longest = round(checks.number("seconds_kept", seconds_kept, 0) / simulation.dt)
         self._kept: deque[np.ndarray] = deque(maxlen=min(longest, MOST_KEPT_BYTES // frame_bytes))
@@ -73,9 +77,14 @@ class Session:
         arguments = {name: value for name, value in command.items() if name != "do"}
         if do in ("grab", "move", "release"):
             arguments["viewer"] = viewer
+        if do in ("move", "release") and (viewer, arguments["id"]) not in self._grabs:
+            return {}  # it was let go by a reset
         answer = getattr(self, f"_{do}")(**arguments) or {}
-        if do not in WATCHING:
-            self._told.append({**command, "viewer": viewer})
+        if do not in WATCHING and self.recorded:
+            told = {**command, "viewer": viewer}
+            if do == "move" and self._told and {**self._told[-1], "to": None} == {**told, "to": None}:
+                self._told.pop()  # of two moves in a frame, the last counts
+            self._told.append(told)
         return answer
 
     def forget(self, viewer: int) -> None:
@@ -96,7 +105,7 @@ class Session:
     def _reset(self) -> None:
         """Everything is where it was at the start; settings stay as they are."""
         old = self.simulation
-        self._use(Simulation(old.scene, old.solver, *self._motion(), seed=old.seed))
+        self._use(Simulation(old.scene, old.solver, *self._motion(), old.threads, old.seed, old.backend))
         self.simulation.control.gravity = old.control.gravity
         self._grabs.clear()
         self._kept.clear()
@@ -112,13 +121,13 @@ class Session:
         what: Any = vertex if vertex is not None else self.simulation.pick(origin, direction)
         if what is None:
             return {"grabbed": None}
+        grab = self.simulation.grab(what)
         self._release(viewer, id)
-        grab = self._grabs[viewer, id] = self.simulation.grab(what)
+        self._grabs[viewer, id] = grab
         return {"grabbed": grab.target}
 
     def _move(self, viewer: int, id: int, to: Any) -> None:
-        if (viewer, id) in self._grabs:  # else it was let go by a reset
-            self._grabs[viewer, id].move(to)
+        self._grabs[viewer, id].move(to)
 
     def _release(self, viewer: int, id: int) -> None:
         if (viewer, id) in self._grabs:
@@ -138,6 +147,9 @@ class Session:
         """Write what the last seconds looked like to .npz at once, or begin to make a .mp4 of it."""
         if target.suffix.lower() not in (".npz", ".mp4"):
             raise InputError(f"{target}: a recording's name ends in .npz or .mp4")
+        self._poll_films()
+        if self._films:
+            raise InputError("a film is being made; wait until it is done")
         count = min(round(seconds / self.simulation.dt) or 1, len(self._kept))
         if not count:
             raise InputError("there is nothing to record yet")
@@ -160,18 +172,35 @@ class Session:
             self._films.append(start_film(file, target, self.about["scene"], self.about.get("scale", 1.0), starts))
         return {"recorded": str(target.resolve()), "frames": count, "seconds": count * simulation.dt}
 
+    @property
+    def filming(self) -> bool:
+        """Whether a film is being made."""
+        self._poll_films()
+        return bool(self._films)
+
     def close(self) -> None:
-        """Wait for films that are being made; an error if one could not be."""
-        complaints = [film.communicate()[1] for film in self._films]
-        failed = [text.strip().splitlines()[-1] for text, film in zip(complaints, self._films) if film.returncode]
-        self._films = []
-        if failed:
-            raise InputError("; ".join(failed))
+        """Wait for a film that is being made; an error if it could not be."""
+        for film in self._films:
+            film.wait()
+        self.problem = ""
+        self._poll_films()
+        if self.problem:
+            raise InputError(self.problem)
+
+    def _poll_films(self) -> None:
+        done = [film for film in self._films if film.poll() is not None]
+        self._films = [film for film in self._films if film not in done]
+        for film in done:
+            complaint = film.communicate()[1].strip()
+            if film.returncode:
+                self.problem = complaint.splitlines()[-1] if complaint else "a film could not be made"
 
     # ---- what it does ----
 
     def advance(self, work: Any = None) -> Report | None:
         """One frame, if it plays or has frames left to do; None if not. A simulation that breaks down is paused."""
+        if self._films:
+            self._poll_films()
         if self._again is not None and work is None:
             return self._once_more()
         if not (self.playing or self._steps_left or work):
@@ -189,7 +218,8 @@ class Session:
             self.playing, self._steps_left, self.problem = False, 0, str(problem)
             self._told = told
             return None
-        self._log.append({"told": told, "work": report.work})
+        if self.recorded:
+            self._log.append({"told": told, "work": report.work})
         if self._kept.maxlen:
             self._kept.append(self.simulation.positions)
         return report
@@ -205,9 +235,11 @@ class Session:
         try:
             return next(self._again)
         except StopIteration:
-            self._again, self.playing = None, False
+            self._again, self.playing, self.repeated = None, False, True
         except InputError as problem:
-            self._again, self.playing, self.problem = None, False, str(problem)
+            self._again, self.playing, self.repeated, self.problem = None, False, True, str(problem)
+        for viewer, number in list(self._grabs):  # of viewers that were there then
+            self._do({"do": "release", "id": number}, viewer)
         return None
 
     def begin(self) -> None:
@@ -252,7 +284,7 @@ class Session:
 
     def _rebuild(self, solver: Any = None, **motion: int) -> None:
         old = self.simulation
-        new = Simulation(old.scene, solver or old.solver, *self._motion(**motion), seed=old.seed)
+        new = Simulation(old.scene, solver or old.solver, *self._motion(**motion), old.threads, old.seed, old.backend)
         if self.budget_ms is not None:
             new.check_budget(self.spend)
         new.take_over(old)
@@ -260,7 +292,9 @@ class Session:
 
     def _use(self, simulation: Simulation) -> None:
         self.simulation, self._painter = simulation, Painter(simulation)
-        self._without_budget = FIRST
+        if type(simulation.solver) not in self._compiled:
+            self._compiled.add(type(simulation.solver))
+            self._without_budget = FIRST
 
     def _set_solver(self, value: Any) -> None:
         name = checks.choice("solver", value, solvers.solvers())
@@ -341,10 +375,16 @@ def replay(session: Session, frames: list[dict[str, Any]]) -> Iterator[Report]:
     """Do again what a saved session says, frame by frame, giving back each report."""
     for number, frame in enumerate(frames, 1):
         try:
-            for command in frame["told"]:
-                session._do({name: value for name, value in command.items() if name != "viewer"}, command["viewer"])
+            for told in frame["told"]:
+                command = {name: value for name, value in told.items() if name != "viewer"}
+                check_command(command)
+                if command["do"] in WATCHING:
+                    raise ValueError(f"{command['do']} is no part of a session")
+                session._do(command, int(told["viewer"]))
             work = tuple(tuple(piece) for piece in frame["work"])
-        except (KeyError, TypeError, AttributeError) as problem:
+        except InputError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as problem:
             raise InputError(f"the saved session is broken in frame {number}: {problem!r}") from problem
         report = session.advance(work)
         if report is None:
