@@ -85,7 +85,7 @@ class Page:
             if len(triangles)
         }
         self._parts = list(self._make_parts())
-        positions, size = np.zeros((hello.about["particles"], 3), np.float32), 0.3 * self._spacing()
+        positions, size = np.zeros((hello.about["particles"], 3), np.float32), 0.45 * self._spacing()
         self._painted = scene.add_point_cloud(
             "/paint",
             positions,

@@ -35,14 +35,13 @@ class Painter:
     def _partition(self) -> np.ndarray:
         """The color of each particle or, where constraints are colored, of one of its constraints, modulo 256."""
         plan = self._simulation.plan
-        colors = np.zeros(len(plan.order), np.uint8)
         if plan.coloring:
-            colors[:] = plan.coloring.colors % 256
-        else:
-            for planned in plan.groups[:1]:
-                ends = np.append(planned.partition.offsets, len(planned.vertices))
-                for batch, (first, last) in enumerate(zip(ends[:-1], ends[1:])):
-                    colors[planned.vertices[first:last].ravel()] = batch % 256
+            return (plan.coloring.colors % 256).astype(np.uint8)[plan.row_of]
+        colors, planned = np.zeros(len(plan.order), np.uint8), plan.groups[0]
+        ends = np.append(planned.partition.offsets, len(planned.vertices))
+        batches = np.repeat(np.arange(len(ends) - 1), np.diff(ends)) % 256
+        mixed = np.random.default_rng(0).permutation(len(batches))  # or the last batch would hide the others
+        colors[planned.vertices[mixed]] = batches[mixed, None]
         return colors[plan.row_of]
 
     def _stretch(self) -> np.ndarray:
