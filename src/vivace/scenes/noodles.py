@@ -15,7 +15,7 @@ from . import Settings, Statement
 from .shapes import turn
 
 NAME = "noodles"
-SETTINGS = Settings(iterations=4, substeps=4, frames=300, damping=1.0)
+SETTINGS = Settings(iterations=8, substeps=3, frames=300, damping=1.0)
 PAPER = Settings(iterations=8, dt=1 / 30, damping=1.0)
 CAMERA = Camera((1.1, 1.15, 1.5), (0.0, -0.05, 0.0))
 NOODLES, LENGTH, WIDTH, CELLS = 60, 0.9, 0.06, (71, 6)
