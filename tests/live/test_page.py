@@ -172,6 +172,38 @@ def drag(page, connection, canvas, folder):
     assert distance > 0.1 and np.dot(followed, goal - hit.point) > 0.3 * distance**2
 
 
+def test_the_server_has_a_page_of_its_own_for_large_meshes(served, tmp_path):
+    """Frames go to the graphics card as they come; drag and keys as on the other."""
+    _, connection, _ = served
+    with playwright.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=GL)
+        try:
+            page, problems = browser.new_page(viewport={"width": 700, "height": 440}), []
+            page.on("pageerror", lambda problem: problems.append(str(problem)))
+            page.goto(f"http://{connection.address}/")
+            canvas = page.locator("canvas").first
+            until(lambda: red(keep(page, tmp_path, "own")).sum() > 5_000, seconds=60)
+            frames = page.evaluate("window.vivace.frames")
+            until(lambda: page.evaluate("window.vivace.frames") > frames + 5, seconds=60)
+
+            drag(page, connection, canvas, tmp_path)
+            page.keyboard.press(" ")
+            newest(connection, lambda frame: not frame.report["playing"])
+            page.keyboard.press("r")
+            start = newest(connection, lambda frame: frame.report["frame"] == 0)
+            assert np.abs(start.positions[:, 1]).max() == 0
+
+            before = keep(page, tmp_path, "own-reset")
+            page.mouse.move(30, 200)  # the background: orbit
+            page.mouse.down()
+            page.mouse.move(130, 240, steps=5)
+            page.mouse.up()
+            until(lambda: (np.abs(keep(page, tmp_path, "own-turned") - before) > 20).mean() > 0.02)
+            assert page.evaluate("window.vivace.grabbed") is None and not problems
+        finally:
+            browser.close()
+
+
 def test_the_server_goes_on_without_its_page_and_the_page_ends_with_its_server(served):
     _, connection, (server, viewer) = served
     frame = newest(connection).report["frame"]

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 import psutil
@@ -261,6 +263,30 @@ def test_a_page_from_elsewhere_and_a_wrong_token_are_refused(running):
     with pytest.raises(InvalidStatus) as caught:
         raw(one, origin="http://example.org", additional_headers={"Authorization": "Bearer sesame"})
     assert caught.value.response.status_code == 403
+    with pytest.raises(HTTPError) as refused:
+        urlopen(f"http://127.0.0.1:{one.server.port}/")
+    assert refused.value.code == 401
+    assert b"<canvas" in urlopen(f"http://127.0.0.1:{one.server.port}/?token=sesame").read()
+
+
+def test_a_browser_is_let_in_from_our_own_page_alone(running):
+    one = running()
+    from websockets.exceptions import InvalidStatus
+
+    place = f"127.0.0.1:{one.server.port}"
+    with raw(one, origin=f"http://{place}") as connection:
+        assert connection.recv()
+    for origin, host in (
+        (f"http://127.0.0.1:{one.server.port + 1}", place),
+        ("http://evil:80", "evil:80"),
+        ("null", place),
+    ):
+        with pytest.raises(InvalidStatus) as caught:
+            address = f"ws://{host}"
+            websockets.connect(address, sock=socket.create_connection(("127.0.0.1", one.server.port)), origin=origin)
+        assert caught.value.response.status_code == 403
+    with pytest.raises(HTTPError):
+        urlopen(f"http://{place}/other")
 
 
 def test_only_loopback_goes_without_a_token(running):

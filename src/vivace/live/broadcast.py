@@ -13,6 +13,7 @@ import signal
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
@@ -32,7 +33,9 @@ from .protocol import (
 
 MOST_VIEWERS = 64
 LONGEST_LINE = 1 << 22
-REFUSED, BROKEN, FULL = 401, 1007, 1013  # HTTP and WebSocket codes
+REFUSED, FORBIDDEN, BROKEN, FULL = 401, 403, 1007, 1013  # HTTP and WebSocket codes
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+PAGE = Path(__file__).with_name("view.html")
 
 
 class Viewer:
@@ -62,7 +65,6 @@ class Broadcast:
     async def run(self, lines: asyncio.StreamReader) -> None:
         serve = extra("websockets.asyncio.server", "live").serve
         settings = dict(
-            origins=[None],  # a browser's page from elsewhere names its origin, and is refused
             process_request=self._admit,
             max_size=MOST_COMMAND_BYTES,
             max_queue=4,
@@ -93,9 +95,22 @@ class Broadcast:
             viewer.wake.set()
 
     def _admit(self, connection: Any, request: Any) -> Any:
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        """None lets a viewer in. A browser gets the page, and its connection is let in if it comes from that page."""
+        url, headers = urlsplit(request.path), request.headers
+        given = parse_qs(url.query).get("token", [headers.get("Authorization", "").removeprefix("Bearer ")])[0]
         if self.token and not hmac.compare_digest(given.encode(), self.token.encode()):
             return connection.respond(REFUSED, "wrong token\n")
+        if "Upgrade" not in headers:
+            if url.path != "/":
+                return connection.respond(404, "there is only /\n")
+            response = connection.respond(200, PAGE.read_text())
+            del response.headers["Content-Type"]
+            response.headers["Content-Type"] = "text/html; charset=utf-8"
+            return response
+        host, origin = headers.get("Host", ""), headers.get("Origin")
+        own = self.token or urlsplit(f"//{host}").hostname in LOOPBACK  # else another name may lead here
+        if origin is not None and not (own and origin in (f"http://{host}", f"https://{host}")):
+            return connection.respond(FORBIDDEN, "pages from elsewhere are not let in\n")
         return None
 
     async def _attend(self, socket: Any) -> None:

@@ -112,7 +112,8 @@ def run_server(
         if page_port is None:
             seen = f"{socket.gethostname()}:{server.port}" if host in ("0.0.0.0", "::") else place
             hint = f" --token {token}" if token else ""
-            say(f"serving {setup.name} on {place}; watch it with: vivace view {seen}{hint}")
+            query = f"?token={token}" if token else ""
+            say(f"serving {setup.name} on {place}; watch it with: vivace view {seen}{hint}, or http://{seen}/{query}")
         else:
             page = _open_page(place, page_port, browser, say, ending)
         if frames:

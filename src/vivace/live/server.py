@@ -19,6 +19,7 @@ from ..errors import InputError, SimulationError
 from ..io.picture import ground_height
 from ..model import Model
 from ..simulation import Report, Simulation
+from .broadcast import LOOPBACK
 from .frames import SharedFrames
 from .paint import PAINTS
 from .protocol import Hello, encode_hello
@@ -27,7 +28,6 @@ from .shapes import collider_meshes, collider_poses
 
 RATE = 60.0  # frames a second
 BUDGET = 0.6  # of the time between two frames; the rest is for those who watch
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 START_SECONDS = 60.0  # the process for viewers may have to compile first
 
 
