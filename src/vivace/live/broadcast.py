@@ -31,7 +31,7 @@ from .protocol import (
     encode_frame,
 )
 
-MOST_VIEWERS = 64
+MOST_VIEWERS = 500
 LONGEST_LINE = 1 << 22
 REFUSED, FORBIDDEN, BROKEN, FULL = 401, 403, 1007, 1013  # HTTP and WebSocket codes
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
