@@ -24,6 +24,9 @@ app = typer.Typer(
     help="Real-time soft bodies: cloth and solids by parallel Gauss-Seidel over graph colors.",
 )
 Json = Annotated[bool, typer.Option("--json", help="Answer with JSON on standard output, for programs.")]
+Iterations = Annotated[int | None, typer.Option(help="Iterations a substep [default: the scene's].")]
+Substeps = Annotated[int | None, typer.Option(help="Substeps a frame [default: the scene's].")]
+Threads = Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 Scale = Annotated[float, typer.Option(help="Make the scene smaller or larger: a factor on its particles.")]
 SceneName = Annotated[
@@ -96,8 +99,8 @@ def run(
         str | None,
         typer.Option(help="Colors of each group, a number or half, for the solvers phantoms and hybrid-jacobi."),
     ] = None,
-    iterations: Annotated[int | None, typer.Option(help="Iterations a substep [default: the scene's].")] = None,
-    substeps: Annotated[int | None, typer.Option(help="Substeps a frame [default: the scene's].")] = None,
+    iterations: Iterations = None,
+    substeps: Substeps = None,
     frames: Annotated[int | None, typer.Option(help="Frames to simulate [default: the scene's].")] = None,
     dt: Annotated[float | None, typer.Option(help="Seconds a frame [default: the scene's].")] = None,
     damping: Annotated[float | None, typer.Option(help="Rate of velocity loss, 1/s [default: the scene's].")] = None,
@@ -106,7 +109,7 @@ def run(
         str | None, typer.Option(help="What a budget goes into: iterations or substeps [default: the scene's].")
     ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Settings of the paper that the scene comes from.")] = False,
-    threads: Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")] = None,
+    threads: Threads = None,
     seed: Seed = 0,
     scale: Scale = 1.0,
     output: Outputs = None,
@@ -193,11 +196,11 @@ Token = Annotated[
 def live(
     scene: SceneName,
     solver: LiveSolver = "gauss-seidel",
-    iterations: Annotated[int | None, typer.Option(help="Iterations a substep [default: the scene's].")] = None,
-    substeps: Annotated[int | None, typer.Option(help="Substeps a frame [default: the scene's].")] = None,
+    iterations: Iterations = None,
+    substeps: Substeps = None,
     budget_ms: LiveBudget = None,
     rate: Rate = None,
-    threads: Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")] = None,
+    threads: Threads = None,
     seed: Seed = 0,
     scale: Scale = 1.0,
     page_port: PagePort = 8080,
@@ -222,11 +225,11 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.", min=0, max=65535)] = 7007,
     token: Token = None,
     solver: LiveSolver = "gauss-seidel",
-    iterations: Annotated[int | None, typer.Option(help="Iterations a substep [default: the scene's].")] = None,
-    substeps: Annotated[int | None, typer.Option(help="Substeps a frame [default: the scene's].")] = None,
+    iterations: Iterations = None,
+    substeps: Substeps = None,
     budget_ms: LiveBudget = None,
     rate: Rate = None,
-    threads: Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")] = None,
+    threads: Threads = None,
     seed: Seed = 0,
     scale: Scale = 1.0,
     recordings: Recordings = None,

@@ -1,8 +1,8 @@
 """The process that viewers talk to: `python -m vivace.live.broadcast`, started by `server.py`.
 
-It is apart from the simulation so that nothing a viewer does can slow that down or break it. Its standard input says
-what to send: first a line on how to begin, then a line for each frame and each answer. On its standard output it says
-where it listens, then what viewers ask. It ends with its input. All lines are JSON.
+It is apart from the simulation so that no viewer can slow that down or break it, but by what it asks the simulation to
+do. Its standard input says what to send: first a line on how to begin, then a line for each frame and each answer. On
+its standard output it says where it listens, then what viewers ask. It ends with its input. All lines are JSON.
 """
 
 import asyncio

@@ -15,8 +15,7 @@ class SharedFrames:
 
     def __init__(self, path: Path, particles: int, new: bool = False):
         self.path = path
-        size = -(-(8 + 13 * particles) // 64) * 64
-        memory = np.memmap(path, np.uint8, "r+", shape=(SLOTS, size))
+        memory = np.memmap(path, np.uint8, "r+", shape=(SLOTS, _slot_bytes(particles)))
         self._numbers = memory[:, :8].view(np.int64)[:, 0]
         self._positions = memory[:, 8 : 8 + 12 * particles].view(np.float32).reshape(SLOTS, particles, 3)
         self._paint = memory[:, 8 + 12 * particles : 8 + 13 * particles]
@@ -29,7 +28,7 @@ class SharedFrames:
         memory = "/dev/shm"
         handle, name = tempfile.mkstemp(prefix="vivace-", dir=memory if os.access(memory, os.W_OK) else None)
         try:
-            os.truncate(handle, SLOTS * (-(-(8 + 13 * particles) // 64) * 64))
+            os.truncate(handle, SLOTS * _slot_bytes(particles))
         finally:
             os.close(handle)
         return cls(Path(name), particles, new=True)
@@ -49,3 +48,8 @@ class SharedFrames:
             return None
         copies = self._positions[slot].copy(), self._paint[slot].copy()
         return copies if self._numbers[slot] == number else None
+
+
+def _slot_bytes(particles: int) -> int:
+    """A number, three floats and a byte a particle, up to a whole cache line."""
+    return -(-(8 + 13 * particles) // 64) * 64

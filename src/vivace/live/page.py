@@ -35,11 +35,11 @@ AXIS = {"stroke": "#777", "grid": {"stroke": "#e4e4e4", "width": 1}, "ticks": {"
 class Page:
     """What a browser shows of a connection, and what it sends back."""
 
-    def __init__(self, connection: Connection, port: int = 8080, host: str = "127.0.0.1"):
+    def __init__(self, connection: Connection, port: int = 8080):
         viser = extra("viser", "live")
         self.connection, self._so3 = connection, extra("viser.transforms", "live").SO3
         with contextlib.redirect_stdout(io.StringIO()):  # it says where it is; so do we
-            self.server = viser.ViserServer(host=host, port=port, label=connection.hello.name, verbose=False)
+            self.server = viser.ViserServer(host="127.0.0.1", port=port, label=connection.hello.name, verbose=False)
         self.port = self.server.get_port()
         self._asked: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._goals: dict[int, Any] = {}  # where each client's pointer is
@@ -49,7 +49,7 @@ class Page:
         self._wanted: dict[str, Any] = {}  # settings that wait to be sent
         self._round_trip = 0.0
         self._points: deque[dict[str, Any]] = deque(maxlen=PLOTTED)
-        self._frames_drawn, self._plotted_at = 0, 0.0
+        self._plotted_at = 0.0
         self._ended = threading.Event()
         self._make_scene()
         self._make_sidebar()
@@ -298,7 +298,6 @@ class Page:
                     pose = np.array(pose)
                     self._colliders[number].position = tuple(pose[:, 3])
                     self._colliders[number].wxyz = tuple(self._so3.from_matrix(pose[:, :3]).wxyz)
-        self._frames_drawn += 1
         self._show_settings(report["settings"])
         if report["step"] and report["step"]["frame"] > COMPILED:
             self._points.append({**report["step"], "budget": report["settings"]["budget_ms"]})

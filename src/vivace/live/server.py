@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -152,16 +152,15 @@ class LiveServer:
         if host not in LOOPBACK and not token:
             raise InputError(f"{host} can be reached by others, so viewers need a token")
         self.token = token
-        hello = Hello(
-            name, about(session, camera), session.simulation.model.triangles, collider_meshes(session.simulation.model)
-        )
+        model = session.simulation.model
+        hello = Hello(name, about(session, camera), model.triangles, collider_meshes(model))
         self.broadcaster = Broadcaster(hello, host, checks.whole("port", port, 0, 65535), token)
         self.port = self.broadcaster.port
         self.steps_a_second = 0.0
         self._stopped = threading.Event()
         self._last: Report | None = None
 
-    def run(self, frames: int | None = None, told: Callable[[Report], None] | None = None) -> None:
+    def run(self, frames: int | None = None) -> None:
         """Steps at the set rate, until it is stopped or so many frames are done."""
         period, due = 1 / self.rate, time.perf_counter()
         count, since = 0, time.perf_counter()
@@ -179,8 +178,6 @@ class LiveServer:
             if report:
                 self._last, count = report, count + 1
                 frames = None if frames is None else frames - 1
-                if told:
-                    told(report)
             if (now := time.perf_counter()) - since > 1:
                 self.steps_a_second, count, since = count / (now - since), 0, now
             if report or changed or self.session.problem != problem:
