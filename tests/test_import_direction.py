@@ -16,7 +16,7 @@ LAYERS = (
     ("kernels",),
     ("graph", "mesh", "model"),
     ("constraints", "collision", "coloring"),
-    ("batches", "materials", "system"),
+    ("batches", "materials", "springs", "system"),
     ("layout", "factor"),
     ("scene", "plan"),
     ("remainder", "state", "contacts", "holds"),

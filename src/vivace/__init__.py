@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from .errors import InputError, SimulationError
     from .graph import Graph
     from .io import Camera
-    from .materials import Compliances, Elastic, Ratios, Springs
+    from .materials import Compliances, Elastic, MassSpring, Ratios, Springs
     from .mesh import Mesh
     from .scene import Body, Scene
     from .scenes import Settings
     from .simulation import Report, Simulation
     from .solvers.gauss_seidel import ColoredGaussSeidel
+    from .solvers.implicit import ImplicitEuler
     from .solvers.jacobi import AveragedJacobi, HybridJacobi
     from .solvers.pd_chebyshev import PDChebyshev
     from .solvers.pd_direct import PDDirect
@@ -45,7 +46,9 @@ __all__ = [
     "Elastic",
     "Graph",
     "HybridJacobi",
+    "ImplicitEuler",
     "InputError",
+    "MassSpring",
     "Mesh",
     "MeshCollider",
     "PDChebyshev",
@@ -83,12 +86,13 @@ _HOMES = {
     "errors": ("InputError", "SimulationError"),
     "graph": ("Graph",),
     "io": ("Camera",),
-    "materials": ("Compliances", "Elastic", "Ratios", "Springs"),
+    "materials": ("Compliances", "Elastic", "MassSpring", "Ratios", "Springs"),
     "mesh": ("Mesh",),
     "scene": ("Body", "Scene"),
     "scenes": ("Settings",),
     "simulation": ("Report", "Simulation"),
     "solvers.gauss_seidel": ("ColoredGaussSeidel",),
+    "solvers.implicit": ("ImplicitEuler",),
     "solvers.jacobi": ("AveragedJacobi", "HybridJacobi"),
     "solvers.pd_chebyshev": ("PDChebyshev",),
     "solvers.pd_direct": ("PDDirect",),

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array, triu
 
 from . import checks
 from .errors import InputError
-from .mesh import Mesh
+from .mesh import Mesh, pair_keys
 
 # Constraint name, vertices (m, arity), options of Scene.add_constraints.
 Share = tuple[str, np.ndarray, dict[str, Any]]
@@ -153,7 +154,66 @@ class Elastic:
             yield "tet_volume", mesh.tets, {"compliance": 1 / (3 * first * mesh.volumes)}
 
 
-Material = Ratios | Compliances | Springs | Elastic
+@dataclass(frozen=True)
+class MassSpring:
+    """A net of springs [N/m] that also keeps angles: what the solver `implicit` takes, and the others too.
+
+    Where triangles come in pairs that make quads, as in a grid, `structural` springs are the sides of the quads,
+    `shear` both diagonals of each, and `bend` springs span two sides in a row. On other meshes `structural` springs
+    are the edges, and `bend` springs join the corners opposite each inner edge; there is nothing for `shear`.
+    A solid has structural springs along all edges. None takes the structural stiffness, or a hundredth of it to bend; 0
+    leaves such springs out.
+    damping [N s/m]: along each spring, against its change of length; only `implicit` reads it.
+    """
+
+    structural: float
+    shear: float | None = None
+    bend: float | None = None
+    damping: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.number("MassSpring structural", self.structural, 0, open_below=True)
+        checks.number("MassSpring damping", self.damping, 0)
+        for name in ("shear", "bend"):
+            if getattr(self, name) is not None:
+                checks.number(f"MassSpring {name}", getattr(self, name), 0)
+
+    def cloth(self, mesh: Mesh) -> Iterator[Share]:
+        sides, diagonals, spans = spring_net(mesh)
+        shear = self.structural if self.shear is None else self.shear
+        bend = self.structural / 100 if self.bend is None else self.bend
+        for pairs, stiffness in ((sides, self.structural), (diagonals, shear), (spans, bend)):
+            if stiffness and len(pairs):
+                yield "stretch", pairs, {"compliance": 1 / stiffness, "damping": self.damping}
+
+    def solid(self, mesh: Mesh) -> Iterator[Share]:
+        yield "stretch", mesh.edges, {"compliance": 1 / self.structural, "damping": self.damping}
+
+
+Material = Ratios | Compliances | Springs | MassSpring | Elastic
+
+
+def spring_net(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of vertices for springs: sides, diagonals, and spans that resist bending (see `MassSpring`)."""
+    edges, hinges = mesh_edges(mesh), mesh.hinges
+    points, count = mesh.vertices.astype(np.float64), len(mesh.vertices)
+
+    def squared(i: int, j: int) -> np.ndarray:
+        return ((points[hinges[:, i]] - points[hinges[:, j]]) ** 2).sum(axis=1)
+
+    # A quad is two triangles with a common edge that is the longest of either.
+    common = squared(0, 1) * (1 - 1e-5)
+    quads = hinges[np.all([common > squared(i, j) for i in (0, 1) for j in (2, 3)], axis=0)]
+    if 2 * len(quads) < len(mesh.triangles):
+        return edges, edges[:0], hinges[:, 2:]
+    diagonals = np.sort(np.concatenate([quads[:, :2], quads[:, 2:]]), axis=1)
+    across = pair_keys(diagonals, count)
+    sides = edges[~np.isin(pair_keys(edges, count), across)]
+    # Two sides in a row join vertices that have a common neighbor along sides, and are no diagonal.
+    beside = coo_array((np.ones(len(sides), np.int32), sides.T), shape=(count, count)).tocsr()
+    beside = beside + beside.T
+    spans = np.stack(triu(beside @ beside, 1).nonzero(), axis=1).astype(np.int32)
+    return sides, diagonals, spans[~np.isin(pair_keys(spans, count), across)]
 
 
 def mesh_edges(mesh: Mesh) -> np.ndarray:

@@ -171,7 +171,9 @@ class Mesh:
         sides = [self.triangles[:, list(side)] for side in TRIANGLE_EDGES] + [
             self.tets[:, list(side)] for side in TET_EDGES
         ]
-        return np.unique(np.sort(np.concatenate(sides), axis=1), axis=0).astype(np.int32)
+        count = max(len(self.vertices), 1)
+        keys = np.unique(pair_keys(np.sort(np.concatenate(sides), axis=1), count))
+        return np.stack([keys // count, keys % count], axis=1).astype(np.int32)
 
     @cached_property
     def hinges(self) -> np.ndarray:
@@ -189,8 +191,10 @@ class Mesh:
     @cached_property
     def boundary(self) -> np.ndarray:
         """Edges of one triangle only, (b, 2)."""
-        edges, counts = np.unique(self._sides[0], axis=0, return_counts=True)
-        return edges[counts == 1].astype(np.int32)
+        keys, first, counts = np.unique(
+            pair_keys(self._sides[0], len(self.vertices)), return_index=True, return_counts=True
+        )
+        return self._sides[0][first[counts == 1]].astype(np.int32)
 
     @cached_property
     def volumes(self) -> np.ndarray:
@@ -219,6 +223,11 @@ class Mesh:
         ascending = np.sort(sides, axis=1)
         order = np.lexsort((ascending[:, 1], ascending[:, 0]))
         return ascending[order], wings[order], (sides[:, 0] < sides[:, 1])[order]
+
+
+def pair_keys(pairs: np.ndarray, count: int) -> np.ndarray:
+    """A number for each pair of vertices, of `count`, that sorts as the pairs do."""
+    return pairs[:, 0].astype(np.int64) * count + pairs[:, 1]
 
 
 def _sizes(name: str, values: Sequence[float], count: int) -> list[float]:

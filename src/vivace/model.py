@@ -20,6 +20,7 @@ class ConstraintGroup:
     rest: np.ndarray  # (m,) or (m, REST_VALUES) float32, in the units of the constraint
     stiffness_ratio: np.ndarray  # (m,) float32 in 0..1; depends on iterations and dt
     compliance: np.ndarray | None = None  # (m,) float32 [m/N for lengths]; None where there is a ratio instead
+    damping: np.ndarray | None = None  # (m,) float32 [N s/m for lengths], against its own change; None: none
 
     def __len__(self) -> int:
         return len(self.vertices)
@@ -33,6 +34,14 @@ class Surface:
     friction: float  # Coulomb's coefficient
     margin: float  # [m] particles are kept this far from it
     motion: Callable[[float], Any] | None = None  # time [s] -> pose: a translation (3), or a rigid 3x4 or 4x4 matrix
+
+
+@dataclass(frozen=True)
+class Air:
+    """What holds bodies back, or blows them away."""
+
+    drag: float  # [kg / (m^2 s)] of surfaces: the force on an area is drag * area * (wind - velocity)
+    wind: tuple[float, float, float]  # [m/s]
 
 
 @dataclass(frozen=True)
@@ -59,10 +68,21 @@ class Model:
     bodies: tuple[tuple[str, slice], ...]  # names and particles
     rest: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # (n, 3) float32 [m] without forces
     touching: Touching | None = None  # None: soft things pass through each other
+    air: Air | None = None  # None: bodies move as in a vacuum
 
     @property
     def particle_count(self) -> int:
         return len(self.positions)
+
+    @property
+    def drag(self) -> np.ndarray:
+        """Of each particle [kg/s]: that of a third of the area of each of its triangles."""
+        if self.air is None:
+            return np.zeros(self.particle_count)
+        a, b, c = (self.rest[self.triangles[:, i]].astype(np.float64) for i in range(3))
+        areas = np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
+        shares = np.repeat(areas / 3, 3)
+        return self.air.drag * np.bincount(self.triangles.ravel(), weights=shares, minlength=self.particle_count)
 
 
 def measure(constraint: Constraint, points: np.ndarray, rest: Any = 0.0) -> np.ndarray:

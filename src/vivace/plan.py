@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from .batches import Partition
 from .coloring import Coloring, PhantomPartition
 from .model import ConstraintGroup, Model
+from .springs import Net
 from .system import System
 
 
@@ -54,6 +55,7 @@ class Plan:
     groups: tuple[PlannedGroup, ...]
     coloring: Coloring | None = None  # of the rows, for solvers that go particle by particle
     system: System | None = None  # for Projective Dynamics
+    net: Net | None = None  # for the implicit step of springs
     copies: np.ndarray | None = None  # (n,) int32
     splits_mass: bool = True  # whether copies share their particle's mass, or have all of it each
 

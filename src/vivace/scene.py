@@ -17,7 +17,7 @@ from .constraints import find
 from .errors import InputError
 from .materials import Material, Ratios, Share, mesh_edges
 from .mesh import Mesh
-from .model import Constraint, ConstraintGroup, Model, Surface, Touching, measure
+from .model import Air, Constraint, ConstraintGroup, Model, Surface, Touching, measure
 
 if TYPE_CHECKING:
     from .simulation import Simulation
@@ -114,6 +114,7 @@ class Scene:
         self.bodies: list[Body] = []
         self.surfaces: list[Surface] = []
         self.touching: Touching | None = None
+        self.air: Air | None = None
         self.simulations: list[ref[Simulation]] = []
         self.stiffness = 1.0  # a factor on that of all constraints, for simulations that are made from now on
         self._groups: list[ConstraintGroup] = []
@@ -165,12 +166,14 @@ class Scene:
         rest: Any = None,
         stiffness_ratio: Any = 1.0,
         compliance: Any = None,
+        damping: Any = None,
     ) -> None:
         """Constraints of any kind on a body's vertices (m, arity).
 
         `constraint` is a built-in name or anything with ARITY and value_gradient (docs/extending.md).
         `rest` (m,) is what they measure on the mesh, unless given; `stiffness_ratio` (for PBD) and `compliance` (for
-        XPBD, instead of a ratio) are one number or one for each.
+        XPBD, instead of a ratio) are one number or one for each. `damping` [N s/m for lengths] works against the change
+        of what they measure; only the solver `implicit` reads it.
         """
         if body not in self.bodies:
             raise InputError(f"{getattr(body, 'name', body)!r} is not a body of this scene")
@@ -201,6 +204,10 @@ class Scene:
             if bad.any():
                 first = int(np.argmax(bad))
                 raise InputError(f"{label}: compliance {compliance[first]} of constraint {first} is not 0 or more")
+        if damping is not None:
+            damping = _one_each(f"{label} damping", damping, (len(vertices),)).astype(np.float32)
+            if not (np.isfinite(damping) & (damping >= 0)).all():
+                raise InputError(f"{label}: damping must be 0 or more")
         group = ConstraintGroup(
             name,
             kind,
@@ -208,6 +215,7 @@ class Scene:
             checks.array(f"{label} rest", rest, None if columns == 1 else columns),
             ratio.astype(np.float32),
             compliance,
+            damping,
         )
         self._groups.append(group)
 
@@ -251,6 +259,14 @@ class Scene:
         friction, passes = checks.number("friction", friction, 0), checks.whole("passes", passes, 1, MOST_PASSES)
         self.touching = Touching(thickness, friction, by == "particles", passes)
 
+    def blow(self, drag: float, wind: Any = (0.0, 0.0, 0.0)) -> None:
+        """Fill the scene with air that moves with `wind` [m/s], for the solver `implicit`.
+
+        drag [kg / (m^2 s)]: the force on a piece of cloth is drag * area * (wind - its velocity), from whatever side.
+        `simulation.control.wind` changes the wind while it runs.
+        """
+        self.air = Air(checks.number("drag", drag, 0), checks.vector("wind", wind))
+
     def build(self) -> Model:
         """The frozen model: constraints of one kind, of all bodies, become one group."""
         if not self.bodies:
@@ -276,6 +292,7 @@ class Scene:
             tuple((body.name, body.rows) for body in self.bodies),
             np.concatenate([body.mesh.vertices for body in self.bodies]),
             self.touching,
+            self.air,
         )
 
     def _warn_of_thickness(self) -> None:
@@ -307,7 +324,8 @@ class Scene:
             raise InputError(f"{name!r}: expected a vivace.Mesh, got {type(mesh).__name__}")
         if not isinstance(material, Material):
             raise InputError(
-                f"{name!r}: expected Ratios, Compliances, Springs or Elastic as material, got {type(material).__name__}"
+                f"{name!r}: expected Ratios, Compliances, Springs, MassSpring or Elastic as material, "
+                f"got {type(material).__name__}"
             )
 
     def _add_body(self, name: str, mesh: Mesh, elements: np.ndarray, masses: np.ndarray, noun: str) -> Body:
@@ -352,6 +370,9 @@ def _joined(parts: list[ConstraintGroup]) -> ConstraintGroup:
         ["vertices", "rest", "stiffness_ratio"] + ["compliance"] * (parts[0].compliance is not None),
     )
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    if any(part.damping is not None for part in parts):
+        dampings = [np.zeros(len(part), np.float32) if part.damping is None else part.damping for part in parts]
+        columns["damping"] = np.concatenate(dampings)
     return ConstraintGroup(first.name, first.constraint, **columns)
 
 

@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from . import backends, checks, solvers
-from .backends import Residual, Touches
+from .backends import Residual, Solve, Touches
 from .budget import Work, check_budget, repeat, spend_on_iterations, spend_on_substeps
 from .collision.motion import check_way, pose_at, surface_name
 from .errors import InputError, SimulationError
@@ -41,11 +41,13 @@ class Report:
     work: Work  # what was done, for step(work=...): substeps, their length [s], iterations in each
     deadline_missed: bool = False  # whether the step took longer than its budget
     touches: Touches | None = None  # contacts between soft things at the end, if they may touch
+    solve: Solve | None = None  # how far the linear system was solved, where there is one
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         residual = {name: vars(residual) for name, residual in self.residual.items()}
-        return {**vars(self), "residual": residual, "touches": self.touches and vars(self.touches)}
+        parts = {"touches": self.touches and vars(self.touches), "solve": self.solve and vars(self.solve)}
+        return {**vars(self), "residual": residual, **parts}
 
 
 @dataclass
@@ -55,6 +57,7 @@ class Control:
     gravity: tuple[float, float, float]  # [m/s^2]
     pin_targets: dict[int, np.ndarray] = field(default_factory=dict)  # where pinned particles go in the next step [m]
     holds: list[Hold] = field(default_factory=list)  # points that are held
+    wind: tuple[float, float, float] = (0.0, 0.0, 0.0)  # [m/s], where the scene has air
 
 
 class Grab:
@@ -111,12 +114,14 @@ class Simulation:
         self.seed = checks.whole("seed", seed, 0)
         self.solver = solvers.find(solver)
         self.model = scene.build()
+        if self.model.air and not getattr(self.solver, "TAKES_AIR", False):
+            raise InputError(f"scene.blow: solver {type(self.solver).__name__} knows no air; use solver='implicit'")
         self._first_plan = self.solver.prepare(self.model, self.iterations, self.seed)
         if threads is None:
             self.threads = useful_threads(self._first_plan)
         self.backend = backend
         self._load(self._first_plan)
-        self.control = Control(self.model.gravity)
+        self.control = Control(self.model.gravity, wind=self.model.air.wind if self.model.air else (0.0, 0.0, 0.0))
         self.frame = 0
         self._stepping = threading.Lock()
         # Of the last step with a budget [s]: what its end took, what a substep took, and the shortest substep.
@@ -279,6 +284,8 @@ class Simulation:
     def _step(self, budget_ms: float | None, spend: str, work: Work | None) -> Report:
         start = time.perf_counter()
         gravity = checks.vector("control.gravity", self.control.gravity)
+        if self.model.air:
+            self._sweeps.implicit.wind[:3] = checks.vector("control.wind", self.control.wind)
         holds = self.control.holds
         poses = self._begin_frame(holds)
         self._reorder(again=bool(holds) != bool(self._holds))
@@ -319,6 +326,7 @@ class Simulation:
             work=work,
             deadline_missed=budget_ms is not None and total > budget_ms,
             touches=outcome.touches,
+            solve=outcome.solve,
         )
 
     def _reorder(self, again: bool) -> None:

@@ -25,6 +25,7 @@ MATERIALS = {
     "ratios": (vv.Ratios(stretch=0.9, bend=0.3), vv.Ratios(stretch=0.7, bend=0.2, volume=0.8)),
     "compliances": (vv.Compliances(stretch=1e-3, bend=0.1), vv.Compliances(stretch=1e-4, bend=1.0, volume=1e-6)),
     "physical": (vv.Springs(500.0, bend=0.05), vv.Elastic(2e4, poisson=0.3)),
+    "springs": (vv.MassSpring(500.0, damping=0.3), vv.MassSpring(2000.0, damping=0.1)),
 }
 
 

@@ -41,6 +41,14 @@ class Touches:
 
 
 @dataclass(frozen=True)
+class Solve:
+    """How far a linear system was solved, in the last substep."""
+
+    iterations: int
+    residual: float  # relative to the first
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a run through a schedule left behind."""
 
@@ -49,6 +57,7 @@ class Outcome:
     milliseconds: dict[str, float]
     threads: int
     touches: Touches | None = None  # None where nothing may touch
+    solve: Solve | None = None  # None where no linear system is solved step by step
 
 
 class SystemSweeps(Protocol):
@@ -117,6 +126,25 @@ class HoldSweeps(Protocol):
     def advance(self) -> Sequence[Any]: ...  # places go on by a substep
 
 
+class ImplicitSweeps(Protocol):
+    """The implicit step of springs by conjugate gradients, on a plan with a net."""
+
+    wind: np.ndarray  # (4,) [m/s]
+
+    # The matrix and the right-hand side. by_blocks: divide by each particle's own block, else by its mass.
+    def assemble(self, tolerance: float, by_blocks: bool) -> Sequence[Any]: ...
+
+    def multiply(self) -> Sequence[Any]: ...  # the matrix times the direction, and how far to go along it
+
+    def descend(self, by_blocks: bool) -> Sequence[Any]: ...  # go there, and turn to the next direction
+
+    def accelerate(self) -> Sequence[Any]: ...  # take the change of velocity over, and predict positions
+
+    def balance(self) -> Sequence[Any]: ...  # shorten the step, if it would gain energy out of nothing
+
+    def settle(self) -> Sequence[Any]: ...  # positions and velocities become what was made of the prediction
+
+
 class TouchSweeps(Protocol):
     """Contacts met particle by particle, on a plan whose particles are colored and whose model lets them touch."""
 
@@ -153,6 +181,9 @@ class Sweeps(Protocol):
 
     @property
     def visits(self) -> VisitSweeps: ...
+
+    @property
+    def implicit(self) -> ImplicitSweeps: ...
 
     def project(self, group: int, batch: int) -> Any: ...
 

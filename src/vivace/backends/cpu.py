@@ -23,6 +23,7 @@ from .cpu_apart import CpuApart
 from .cpu_colliders import CpuColliders
 from .cpu_contacts import CpuContacts
 from .cpu_holds import CpuHolds
+from .cpu_implicit import CpuImplicit
 from .cpu_system import CpuSystem
 from .cpu_touches import CpuTouches
 from .cpu_visits import CpuVisits
@@ -77,6 +78,7 @@ class Team:
 
     SHORTEST, LONGEST = 0.25, 2.0  # [s] between trials
     BEARABLE = 0.05  # share of the barriers
+    LONG_WAIT = 1e-4  # [s] about what one costs at least; where sweeps take longer than that, it is no loss
 
     def __init__(self, most: int):
         self.most, self._pause, self._alone_until = most, self.SHORTEST, 0.0
@@ -84,9 +86,9 @@ class Team:
     def size(self) -> int:
         return 1 if time.perf_counter() < self._alone_until else self.most
 
-    def tell(self, threads: int, long_waits: int, barriers: int) -> None:
+    def tell(self, threads: int, long_waits: int, barriers: int, seconds: float = 0.0) -> None:
         """What the last step met with."""
-        if long_waits > max(4, self.BEARABLE * barriers):
+        if long_waits > max(4, self.BEARABLE * barriers) and long_waits * self.LONG_WAIT > 0.5 * seconds:
             self._alone_until = time.perf_counter() + self._pause
             self._pause = min(2 * self._pause, self.LONGEST)
         elif threads == self.most:
@@ -153,6 +155,10 @@ class CpuSweeps:
     @cached_property
     def visits(self) -> CpuVisits:
         return CpuVisits(self)
+
+    @cached_property
+    def implicit(self) -> CpuImplicit:
+        return CpuImplicit(self)
 
     @cached_property
     def contacts(self) -> CpuContacts:
@@ -309,7 +315,7 @@ class CpuSweeps:
         self._seconds += time.perf_counter() - start
 
     def _outcome(self) -> Outcome:
-        self.team.tell(self._threads, self._waits, self._barriers)
+        self.team.tell(self._threads, self._waits, self._barriers, self._seconds)
         # Elsewhere the unit of the clock is not known, but its sum is.
         unit = 1e-6 if platform.system() != "Windows" else self._seconds * 1e3 / max(self._ticks.sum(), 1)
         residual = {
@@ -319,12 +325,13 @@ class CpuSweeps:
             for planned, results in zip(self.plan.groups, self._results)
         }
         milliseconds = {stage: float(t * unit) for stage, t in zip(self._stages, self._ticks)}
+        solve = self.implicit.solve if self.plan.net is not None else None
         if self.plan.model.touching is None:
-            return Outcome(not self._flaws.any(), residual, milliseconds, self._threads)
+            return Outcome(not self._flaws.any(), residual, milliseconds, self._threads, solve=solve)
         found = self.contacts
         milliseconds["detect"], milliseconds["recolor"] = found.milliseconds, found.recoloring
         counts = Touches(found.count, found.colors, found.overflow, found.detector.times_grown)
-        return Outcome(not self._flaws.any(), residual, milliseconds, self._threads, counts)
+        return Outcome(not self._flaws.any(), residual, milliseconds, self._threads, counts, solve)
 
     def run_bare(self, schedule: np.ndarray) -> None:
         """Only the sweeps of a schedule, with the motion of the last run: what benchmarks compare."""
@@ -332,7 +339,7 @@ class CpuSweeps:
 
     def take_back(self) -> None:
         """Return to the state before the last run."""
-        self.state.positions[:], self.state.velocities[:] = self._kept
+        self.state.put_back(*self._kept)
 
     def sweep(self, stage: str, kernel, first: int, last: int, *arguments) -> int:
         """A new row of the table: a kernel, its items, and the arrays and whole numbers that it reads."""

@@ -19,6 +19,7 @@ from .reference_apart import ReferenceApart
 from .reference_colliders import ReferenceColliders
 from .reference_contacts import ReferenceContacts
 from .reference_holds import ReferenceHolds
+from .reference_implicit import ReferenceImplicit
 from .reference_system import ReferenceSystem
 from .reference_touches import ReferenceTouches
 from .reference_visits import ReferenceVisits
@@ -87,6 +88,10 @@ class ReferenceSweeps:
         return ReferenceSystem(self)
 
     @cached_property
+    def implicit(self) -> ReferenceImplicit:
+        return ReferenceImplicit(self)
+
+    @cached_property
     def visits(self) -> ReferenceVisits:
         return ReferenceVisits(self)
 
@@ -144,11 +149,13 @@ class ReferenceSweeps:
         with np.errstate(all="ignore"):
             residual = {planned.group.name: self._residual(group) for group, planned in enumerate(self.plan.groups)}
         finite = bool(np.isfinite(self.state.positions).all() and np.isfinite(self.state.velocities).all())
-        return Outcome(finite, residual, {"all": (time.perf_counter() - self._start) * 1e3}, threads=1)
+        solve = self.implicit.solve if self.plan.net is not None else None
+        milliseconds = {"all": (time.perf_counter() - self._start) * 1e3}
+        return Outcome(finite, residual, milliseconds, threads=1, solve=solve)
 
     def take_back(self) -> None:
         """Return to the state before the last run."""
-        self.state.positions[:], self.state.velocities[:] = self.kept
+        self.state.put_back(*self.kept)
 
     def _flight(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         return flight_velocity(v, x[:, 3:], self.keep, self.impulse)

@@ -1,7 +1,7 @@
-"""Eight float32 values that behave like one number, and the functions that constraints may call.
+"""Eight values that behave like one number, and the functions that constraints may call.
 
 A function written with + - * / < > and the names below runs unchanged on
-- `f32x8`, one AVX register (or two NEON registers), in the CPU sweeps,
+- `f32x8`, one AVX register (or two NEON registers), in the CPU sweeps, and `f64x8`, twice as wide,
 - float32, in scalar code and in a CUDA thread,
 - NumPy arrays and Python floats, in the tests and the reference backend.
 
@@ -25,8 +25,10 @@ FLAGS = ("contract",)
 
 
 class LanesType(types.Type):
-    def __init__(self):
-        super().__init__(name=f"f32x{WIDTH}")
+    def __init__(self, number, element):
+        self.number, self.vector = number, ir.VectorType(element, WIDTH)
+        self.suffix = f"v{WIDTH}f{number.bitwidth}"  # in the names of LLVM's functions
+        super().__init__(name=f"f{number.bitwidth}x{WIDTH}")
 
 
 class MaskType(types.Type):
@@ -34,14 +36,15 @@ class MaskType(types.Type):
         super().__init__(name=f"mask{WIDTH}")
 
 
-f32x8 = LanesType()
+f32x8 = LanesType(types.float32, ir.FloatType())
+f64x8 = LanesType(types.float64, ir.DoubleType())
 mask8 = MaskType()
 
 
 @register_model(LanesType)
 class LanesModel(models.PrimitiveModel):
     def __init__(self, manager, frontend_type):
-        super().__init__(manager, frontend_type, FLOATS)
+        super().__init__(manager, frontend_type, frontend_type.vector)
 
 
 @register_model(MaskType)
@@ -55,30 +58,40 @@ def shuffle(builder, a, b, pattern):
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(pattern)), pattern))
 
 
-def as_lanes(context, builder, value, number_type):
+def as_lanes(context, builder, value, number_type, lanes=f32x8):
     """The same number in every lane; a value that is lanes already comes back as it is."""
-    if number_type == f32x8:
+    if number_type == lanes:
         return value
-    scalar = context.cast(builder, value, number_type, types.float32)
-    undefined = ir.Constant(FLOATS, ir.Undefined)
+    scalar = context.cast(builder, value, number_type, lanes.number)
+    undefined = ir.Constant(lanes.vector, ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
     return shuffle(builder, first, undefined, [0] * WIDTH)
 
 
 def is_lanes_operation(*operands):
-    """At least one operand is lanes, and the others are numbers, which are spread over the lanes."""
-    return f32x8 in operands and all(ty == f32x8 or isinstance(ty, types.Number) for ty in operands)
+    """At least one operand is lanes, of one kind, and the others are numbers, which are spread over the lanes."""
+    kind = lanes_among(operands)
+    return kind is not None and all(ty == kind or isinstance(ty, types.Number) for ty in operands)
+
+
+def lanes_among(operands):
+    """The kind of lanes that some operands have, or None."""
+    return next((ty for ty in operands if isinstance(ty, LanesType)), None)
 
 
 def _lanes_operator(python_operators, result, emit):
-    """Give Python operators a meaning for lanes; `emit(builder, *vectors)` writes the instruction."""
+    """Give Python operators a meaning for lanes; `emit(builder, *vectors)` writes the instruction.
+
+    `result` is its type, None for lanes as they come in.
+    """
 
     @intrinsic
     def instruction(typing_context, a, b):
         def generate(context, builder, signature, args):
-            return emit(builder, *(as_lanes(context, builder, v, ty) for v, ty in zip(args, signature.args)))
+            kind = lanes_among(signature.args)
+            return emit(builder, *(as_lanes(context, builder, v, ty, kind) for v, ty in zip(args, signature.args)))
 
-        return result(a, b), generate
+        return (result or lanes_among((a, b)))(a, b), generate
 
     for python_operator in python_operators:
 
@@ -88,10 +101,10 @@ def _lanes_operator(python_operators, result, emit):
                 return lambda a, b: instruction(a, b)
 
 
-_lanes_operator([operator.add, operator.iadd], f32x8, lambda builder, a, b: builder.fadd(a, b, flags=FLAGS))
-_lanes_operator([operator.sub, operator.isub], f32x8, lambda builder, a, b: builder.fsub(a, b, flags=FLAGS))
-_lanes_operator([operator.mul, operator.imul], f32x8, lambda builder, a, b: builder.fmul(a, b, flags=FLAGS))
-_lanes_operator([operator.truediv, operator.itruediv], f32x8, lambda builder, a, b: builder.fdiv(a, b, flags=FLAGS))
+_lanes_operator([operator.add, operator.iadd], None, lambda builder, a, b: builder.fadd(a, b, flags=FLAGS))
+_lanes_operator([operator.sub, operator.isub], None, lambda builder, a, b: builder.fsub(a, b, flags=FLAGS))
+_lanes_operator([operator.mul, operator.imul], None, lambda builder, a, b: builder.fmul(a, b, flags=FLAGS))
+_lanes_operator([operator.truediv, operator.itruediv], None, lambda builder, a, b: builder.fdiv(a, b, flags=FLAGS))
 _lanes_operator([operator.lt], mask8, lambda builder, a, b: builder.fcmp_ordered("<", a, b))
 _lanes_operator([operator.le], mask8, lambda builder, a, b: builder.fcmp_ordered("<=", a, b))
 _lanes_operator([operator.gt], mask8, lambda builder, a, b: builder.fcmp_ordered(">", a, b))
@@ -111,12 +124,12 @@ def _mask_and(a, b):
 
 @intrinsic
 def _negate(typing_context, a):
-    return f32x8(a), lambda context, builder, signature, args: builder.fneg(args[0])
+    return a(a), lambda context, builder, signature, args: builder.fneg(args[0])
 
 
 @overload(operator.neg)
 def _lanes_negative(a):
-    if a == f32x8:
+    if isinstance(a, LanesType):
         return lambda a: _negate(a)
 
 
@@ -145,14 +158,14 @@ def _lanes_unary(function, llvm_name):
     @intrinsic
     def instruction(typing_context, a):
         def generate(context, builder, signature, args):
-            callee = builder.module.declare_intrinsic(f"{llvm_name}.v{WIDTH}f32", (), ir.FunctionType(FLOATS, [FLOATS]))
-            return builder.call(callee, args)
+            function = ir.FunctionType(a.vector, [a.vector])
+            return builder.call(builder.module.declare_intrinsic(f"{llvm_name}.{a.suffix}", (), function), args)
 
-        return f32x8(a), generate
+        return a(a), generate
 
     @overload(function)
     def resolve(a):
-        return (lambda a: instruction(a)) if a == f32x8 else scalar_code[function]
+        return (lambda a: instruction(a)) if isinstance(a, LanesType) else scalar_code[function]
 
 
 _lanes_unary(sqrt, "llvm.sqrt")
@@ -161,11 +174,13 @@ _lanes_unary(absolute, "llvm.fabs")
 
 @intrinsic
 def _blend(typing_context, mask, a, b):
+    kind = lanes_among((a, b)) or f32x8
+
     def generate(context, builder, signature, args):
-        a, b = (as_lanes(context, builder, v, ty) for v, ty in zip(args[1:], signature.args[1:]))
+        a, b = (as_lanes(context, builder, v, ty, kind) for v, ty in zip(args[1:], signature.args[1:]))
         return builder.select(args[0], a, b)
 
-    return f32x8(mask, a, b), generate
+    return kind(mask, a, b), generate
 
 
 @overload(select)
@@ -222,12 +237,14 @@ scalar_code[multiply_add] = lambda a, b, c: a * b + c
 
 @intrinsic
 def _multiply_add(typing_context, a, b, c):
-    def generate(context, builder, signature, args):
-        operands = [as_lanes(context, builder, v, ty) for v, ty in zip(args, signature.args)]
-        function = ir.FunctionType(FLOATS, [FLOATS] * 3)
-        return builder.call(builder.module.declare_intrinsic(f"llvm.fmuladd.v{WIDTH}f32", (), function), operands)
+    kind = lanes_among((a, b, c))
 
-    return f32x8(a, b, c), generate
+    def generate(context, builder, signature, args):
+        operands = [as_lanes(context, builder, v, ty, kind) for v, ty in zip(args, signature.args)]
+        function = ir.FunctionType(kind.vector, [kind.vector] * 3)
+        return builder.call(builder.module.declare_intrinsic(f"llvm.fmuladd.{kind.suffix}", (), function), operands)
+
+    return kind(a, b, c), generate
 
 
 @overload(multiply_add)
@@ -236,7 +253,7 @@ def _multiply_add_of(a, b, c):
 
 
 def _reduction(combine):
-    """One float32 from eight lanes, always combined in the same order."""
+    """One number from eight lanes, always combined in the same order."""
 
     @intrinsic
     def reduce(typing_context, a):
@@ -248,7 +265,7 @@ def _reduction(combine):
                 )
             return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
-        return types.float32(a), generate
+        return a.number(a), generate
 
     return reduce
 
@@ -263,6 +280,26 @@ def spread(typing_context, number):
     return f32x8(number), lambda context, builder, signature, args: as_lanes(
         context, builder, args[0], signature.args[0]
     )
+
+
+@intrinsic
+def spread_wide(typing_context, number):
+    """The same number in all eight lanes of float64."""
+    return f64x8(number), lambda context, builder, signature, args: as_lanes(
+        context, builder, args[0], signature.args[0], f64x8
+    )
+
+
+@intrinsic
+def widened(typing_context, lanes):
+    """float32 lanes as float64."""
+    return f64x8(lanes), lambda context, builder, signature, args: builder.fpext(args[0], f64x8.vector)
+
+
+@intrinsic
+def narrowed(typing_context, lanes):
+    """float64 lanes, rounded to float32."""
+    return f32x8(lanes), lambda context, builder, signature, args: builder.fptrunc(args[0], f32x8.vector)
 
 
 @intrinsic

@@ -10,9 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .lanes import FLOATS, WIDTH, f32x8, shuffle
+from .lanes import WIDTH, f32x8, f64x8, shuffle
 
-QUAD = ir.VectorType(ir.FloatType(), 4)
 INDEX = ir.IntType(64)
 row_type = types.UniTuple(f32x8, 4)
 HALVES = range(0, WIDTH, 4)
@@ -21,7 +20,7 @@ HALVES = range(0, WIDTH, 4)
 def _row_pointer(builder, rows, row):
     """Address of a row, given its number as a 32-bit integer."""
     offset = builder.shl(builder.zext(row, INDEX), ir.Constant(INDEX, 2))
-    return builder.bitcast(builder.gep(rows, [offset]), QUAD.as_pointer())
+    return builder.bitcast(builder.gep(rows, [offset]), ir.VectorType(rows.type.pointee, 4).as_pointer())
 
 
 def _listed_rows(builder, rows, indices, first, stride):
@@ -45,18 +44,27 @@ def _transpose(builder, quads):
     return [shuffle(builder, *p) for p in ((ab, cd, left), (ab, cd, right), (ab2, cd2, left), (ab2, cd2, right))]
 
 
-def _load_rows(context, builder, pointers):
+def _lanes_at(pointer):
+    """What eight numbers behind a pointer are."""
+    return f64x8 if pointer.dtype == types.float64 else f32x8
+
+
+def _rows_at(pointer):
+    """What eight rows behind a pointer are as lanes."""
+    return types.UniTuple(_lanes_at(pointer), 4)
+
+
+def _load_rows(context, builder, pointers, kind=row_type):
     quads = [builder.load(pointer, align=16) for pointer in pointers]
     pairs = [shuffle(builder, quads[i], quads[i + 4], list(range(WIDTH))) for i in range(4)]
-    return context.make_tuple(builder, row_type, _transpose(builder, pairs))
+    return context.make_tuple(builder, kind, _transpose(builder, pairs))
 
 
 def _as_computed(builder, vector):
     """The vector behind a fence: LLVM would merge the transpose with the split into rows, and shuffle a third more."""
-    fence = builder.module.declare_intrinsic(
-        f"llvm.arithmetic.fence.v{WIDTH}f32", (), ir.FunctionType(FLOATS, [FLOATS])
-    )
-    return builder.call(fence, [vector])
+    suffix = f32x8.suffix if vector.type == f32x8.vector else f64x8.suffix
+    function = ir.FunctionType(vector.type, [vector.type])
+    return builder.call(builder.module.declare_intrinsic(f"llvm.arithmetic.fence.{suffix}", (), function), [vector])
 
 
 def _store_rows(builder, pointers, row):
@@ -116,9 +124,9 @@ def gather_rows(typing_context, rows, indices, first, stride):
     """The rows indices[first + lane * stride] as one row of lanes."""
 
     def generate(context, builder, signature, args):
-        return _load_rows(context, builder, list(_listed_rows(builder, *args)))
+        return _load_rows(context, builder, list(_listed_rows(builder, *args)), _rows_at(rows))
 
-    return row_type(rows, indices, types.int64, types.int64), generate
+    return _rows_at(rows)(rows, indices, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -145,9 +153,9 @@ def load_rows(typing_context, rows, block):
     """Rows 8 * block to 8 * block + 7 as one row of lanes."""
 
     def generate(context, builder, signature, args):
-        return _load_rows(context, builder, list(_block_of_rows(builder, *args)))
+        return _load_rows(context, builder, list(_block_of_rows(builder, *args)), _rows_at(rows))
 
-    return row_type(rows, types.int64), generate
+    return _rows_at(rows)(rows, types.int64), generate
 
 
 @intrinsic
@@ -158,14 +166,15 @@ def store_rows(typing_context, rows, block, row):
         _store_rows(builder, list(_block_of_rows(builder, *args[:2])), args[2])
         return context.get_dummy_value()
 
-    return types.none(rows, types.int64, row_type), generate
+    return types.none(rows, types.int64, _rows_at(rows)), generate
 
 
 def _lanes_pointer(builder, values, block, blocks_apart=1, offset=0):
     place = builder.add(
         builder.mul(block, ir.Constant(INDEX, WIDTH * blocks_apart)), ir.Constant(INDEX, WIDTH * offset)
     )
-    return builder.bitcast(builder.gep(values, [place]), FLOATS.as_pointer())
+    lanes = ir.VectorType(values.type.pointee, WIDTH)
+    return builder.bitcast(builder.gep(values, [place]), lanes.as_pointer())
 
 
 @intrinsic(prefer_literal=True)
@@ -173,8 +182,8 @@ def load_block(typing_context, values, block, count):
     """`count` values of each of eight constraints: lanes if it is one, else a tuple of lanes. See `in_blocks`."""
     if not isinstance(count, types.IntegerLiteral):
         return None
-    size = count.literal_value
-    result = f32x8 if size == 1 else types.UniTuple(f32x8, size)
+    size, lanes = count.literal_value, _lanes_at(values)
+    result = lanes if size == 1 else types.UniTuple(lanes, size)
 
     def generate(context, builder, signature, args):
         loaded = [builder.load(_lanes_pointer(builder, args[0], args[1], size, i), align=4) for i in range(size)]
@@ -191,7 +200,7 @@ def store_block(typing_context, values, block, lanes):
         builder.store(args[2], _lanes_pointer(builder, args[0], args[1]), align=4)
         return context.get_dummy_value()
 
-    return types.none(values, types.int64, f32x8), generate
+    return types.none(values, types.int64, _lanes_at(values)), generate
 
 
 def _numbers(typing_context, values, item, count, single):

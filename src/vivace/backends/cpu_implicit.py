@@ -1,0 +1,177 @@
+"""The implicit step of a net of springs on the fast backend."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.implicit import (
+    BALANCE,
+    BEGIN,
+    COEFFICIENTS,
+    COUNT,
+    FALL,
+    FIRST,
+    INVERSE_VALUES,
+    LENGTH,
+    MEASURE,
+    NEXT,
+    NUMBERS,
+    TOLERANCE,
+    accelerate_kernel,
+    assemble_kernel,
+    descend_kernel,
+    energy_kernel,
+    fade_kernel,
+    multiply_kernel,
+    settle_kernel,
+    shorten_kernel,
+    start_kernel,
+    sum_kernel,
+    turn_kernel,
+)
+from ..kernels.lanes import WIDTH
+from ..springs import lay_out
+from ..state import aligned
+from . import Solve
+from .guard import shorten_until_balanced
+
+if TYPE_CHECKING:
+    from .cpu import CpuSweeps
+
+SUMS = 4  # partial sums of each block, at most
+
+
+class CpuImplicit:
+    """See `ImplicitSweeps`. Tokens are rows of the table of the backend's other sweeps."""
+
+    def __init__(self, sweeps: "CpuSweeps"):
+        net, rows = sweeps.plan.net, sweeps.predicted.shape
+        assert net is not None
+        self.sweeps, self.net, self.lists = sweeps, net, lay_out(net)
+        self.eights = (net.starts // WIDTH).astype(np.int32)
+        self.residual, self.direction = aligned(rows, np.float64), aligned(rows, np.float64)
+        self.product, self.change = aligned(rows, np.float64), aligned(rows, np.float64)
+        self.coefficients = aligned((len(self.lists.neighbors), COEFFICIENTS, WIDTH), np.float64)
+        self.partial, self.numbers = np.zeros((SUMS, net.total)), np.zeros(NUMBERS)
+        self.wind, self.drag = aligned((4,)), aligned((rows[0],))
+        self.drag[: len(sweeps.plan.order)] = sweeps.plan.model.drag[sweeps.plan.order]
+        self._inverses: np.ndarray | None = None
+        state, eights = sweeps.state, rows[0] // WIDTH
+        fine = state.fine_velocities, state.fine_positions
+        shown = state.positions, state.velocities
+        self._fade = self._row("integrate", fade_kernel(), eights, *fine, sweeps.motion)
+        moves = *fine, self.change
+        ahead = self.product, sweeps.predicted, sweeps.motion
+        self._share = np.ones(1)
+        self._accelerate = self._row("integrate", accelerate_kernel(), eights, *moves, *ahead)
+        self._shorten = self._row("integrate", shorten_kernel(), eights, *moves, self._share)
+        self._settle = self._row("integrate", settle_kernel(), eights, *fine, sweeps.predicted, *shown, sweeps.motion)
+        self._sum = cache(self._make_sum)
+        self._assemble, self._start = cache(self._make_assemble), cache(self._make_start)
+        self._energy = cache(self._make_energy)
+        self._descend, self._turn = cache(self._make_descend), cache(self._make_turn)
+        self.multiplication = cache(self._make_multiply)
+
+    def assemble(self, tolerance: float, by_blocks: bool) -> Sequence[Any]:
+        self.numbers[TOLERANCE] = tolerance
+        begin = [self._fade, self._assemble(by_blocks), *self.reduce(FALL, SUMS)]
+        return [*begin, self._start(by_blocks), *self.reduce(BEGIN)]
+
+    def multiply(self) -> Sequence[Any]:
+        return [self.multiplication(0, len(self.net.ids)), *self.reduce(LENGTH)]
+
+    def descend(self, by_blocks: bool) -> Sequence[Any]:
+        return [self._descend(by_blocks), *self.reduce(NEXT), self._turn(by_blocks)]
+
+    def accelerate(self) -> Sequence[Any]:
+        return [self._accelerate]
+
+    def balance(self) -> Sequence[Any]:
+        return [*self._weigh(), self._mind_energy]
+
+    def _weigh(self) -> Sequence[Any]:
+        return [self._energy(), *self.reduce(BALANCE, 2)]
+
+    def _mind_energy(self) -> None:
+        shorten_until_balanced(self.numbers, self._share, lambda: self.sweeps.advance(self._shorter()))
+
+    def _shorter(self) -> Sequence[Any]:
+        return [self._shorten, self._accelerate, *self._weigh()]
+
+    def settle(self) -> Sequence[Any]:
+        return [self._settle]
+
+    def reduce(self, what: int, sums: int = 1) -> Sequence[Any]:
+        return [self._sum(what)]
+
+    @property
+    def solve(self) -> Solve:
+        first = self.numbers[FIRST]
+        return Solve(int(self.numbers[COUNT]), float(np.sqrt(self.numbers[MEASURE] / first)) if first > 0 else 0.0)
+
+    def _row(self, stage: str, kernel: Any, last: int, *arguments: Any) -> int:
+        return self.sweeps.sweep(stage, kernel, 0, last, *arguments)
+
+    def _blocks(self, kernel: Any, *arguments: Any) -> int:
+        return self._row("solve", kernel, len(self.net.ids), *arguments)
+
+    def _make_sum(self, what: int) -> int:
+        return self._row("solve", sum_kernel(what), 1, self.partial, self.net.total, self.numbers)
+
+    def inverses(self, by_blocks: bool) -> np.ndarray:
+        """Of each particle's block of the matrix, where the preconditioner needs them."""
+        if self._inverses is None:
+            self._inverses = aligned((len(self.direction) // WIDTH if by_blocks else 1, INVERSE_VALUES, WIDTH))
+        return self._inverses
+
+    def _make_assemble(self, by_blocks: bool) -> int:
+        state, lists = self.sweeps.state, self.lists
+        return self.sweeps.sweep(
+            "assemble",
+            assemble_kernel(by_blocks),
+            0,
+            len(self.net.ids),
+            state.fine_positions,
+            state.fine_velocities,
+            self.sweeps.motion,
+            self.eights,
+            self.net.ids,
+            lists.bounds,
+            lists.neighbors,
+            lists.springs,
+            self.coefficients,
+            self.residual,
+            self.product,
+            self.net.total,
+            self.partial,
+            self.inverses(by_blocks),
+            self.drag,
+            self.wind,
+        )
+
+    def _make_energy(self) -> int:
+        lists, net = self.lists, self.net
+        ends = self.product, self.sweeps.state.fine_velocities, self.sweeps.motion, self.eights, net.ids
+        arrays = lists.bounds, lists.neighbors, lists.springs, net.total, self.partial, self.drag, self.wind
+        return self.sweeps.sweep("energy", energy_kernel(), 0, len(net.ids), *ends, *arrays)
+
+    def _make_start(self, by_blocks: bool) -> int:
+        vectors = self.residual, self.product, self.direction, self.change
+        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), self.sweeps.motion
+        return self._blocks(start_kernel(by_blocks), *vectors, *arrays)
+
+    def _make_multiply(self, first: int, last: int) -> int:
+        lists = self.lists
+        arrays = lists.bounds, lists.neighbors, self.coefficients, self.partial, self.numbers
+        ends = self.direction, self.product, self.eights, self.net.ids
+        return self.sweeps.sweep("solve", multiply_kernel(), first, last, *ends, *arrays)
+
+    def _make_descend(self, by_blocks: bool) -> int:
+        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks)
+        return self._blocks(descend_kernel(by_blocks), self.residual, self.product, *arrays)
+
+    def _make_turn(self, by_blocks: bool) -> int:
+        arrays = self.residual, self.eights, self.numbers, self.inverses(by_blocks)
+        return self._blocks(turn_kernel(by_blocks), self.direction, self.change, *arrays)
