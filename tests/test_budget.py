@@ -127,6 +127,7 @@ def test_substeps_become_at_most_twice_as_long_from_one_frame_to_the_next():
 
 
 COTTON = {"ratios": vv.Ratios(stretch=1.0, bend=0.1), "physical": vv.Springs(300.0, bend=1e-3)}
+COTTON["springs"] = vv.MassSpring(300.0)
 
 
 def hanging_cloth(kind="ratios", **options):

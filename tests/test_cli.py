@@ -70,6 +70,17 @@ def test_options_do_what_their_help_says(tmp_path):
     assert serial["colors"] == {"stretch": 1, "bend": 1}
 
 
+def test_a_scene_is_made_with_as_many_particles_as_asked():
+    answer = json.loads(
+        vivace(
+            "run", "corner-cloth", "--particles", 900, "--frames", 2, "--solver", "implicit", "--paper", "--json"
+        ).stdout
+    )
+    assert answer["particles"] == 900 and answer["iterations"] == 5 and "energy" in answer["milliseconds"]
+    assert "particles is 0" in error_of("run", "corner-cloth", "--particles", 0)
+    assert "--particles or --scale" in error_of("run", "corner-cloth", "--particles", 100, "--scale", 2)
+
+
 @pytest.mark.parametrize("solver", [name for name in solvers() if "physical" in materials_of(name)])
 @pytest.mark.parametrize("scene", ["tablecloth", "armadillo"])
 def test_a_scene_in_physical_units_runs_with_every_solver_that_takes_them(scene, solver):
@@ -291,6 +302,7 @@ def test_scenes_are_listed():
         "armadillo",
         "cloth-heap",
         "cloth-on-tube",
+        "corner-cloth",
         "falling-cube",
         "flat-bunny",
         "noodles",

@@ -16,6 +16,7 @@ PHYSICAL = {"vivace", "pd-jacobi", "pd-chebyshev", "pd-direct", "xpbd"}
 def cloth(solver, backend="cpu", threads=1, **options):
     scene, physical = vv.Scene(gravity=(0, 0, 0)), solver in PHYSICAL
     material = vv.Springs(2000.0, bend=1e-3) if physical else vv.Ratios()
+    material = vv.MassSpring(2000.0) if solver == "implicit" else material
     scene.add_cloth(GRID, density=0.2, material=material)
     return vv.Simulation(scene, solver, 8, 2, threads=threads, backend=backend, damping=1.0, **options)
 

@@ -17,6 +17,7 @@ each_solver = pytest.mark.parametrize(("solver", "kind"), SOLVERS, ids=[" ".join
 MATERIALS = {
     "ratios": (vv.Ratios(stretch=1.0, bend=0.1), vv.Ratios(stretch=1.0, volume=1.0)),
     "physical": (vv.Springs(100.0, bend=0.01), vv.Elastic(1e4)),
+    "springs": (vv.MassSpring(100.0), vv.MassSpring(1e3)),
 }
 
 

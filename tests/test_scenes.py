@@ -26,6 +26,7 @@ SIZES = {
     "sheets": (7_840, {"stretch": 22_400, "quadratic_bend": 21_300}),
     "noodles": (30_000, {"stretch": 81_000, "quadratic_bend": 72_000}),
     "cloth-heap": (54_000, {"stretch": 162_000, "quadratic_bend": 162_000}),
+    "corner-cloth": (10_000, {"stretch": 59_000}),
 }
 # Where things touch, a scene as large as it is takes minutes. Of these a part is run: the scale, and how many frames.
 PARTS = {
@@ -50,6 +51,7 @@ PINNED = {
     "sheets": 0.3037,
     "noodles": 0.00620,
     "cloth-heap": 0.5306,
+    "corner-cloth": 0.3012,
 }
 
 

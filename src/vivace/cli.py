@@ -29,6 +29,7 @@ Substeps = Annotated[int | None, typer.Option(help="Substeps a frame [default: t
 Threads = Annotated[int | None, typer.Option(help="Threads [default: the cores that the scene keeps busy].")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 Scale = Annotated[float, typer.Option(help="Make the scene smaller or larger: a factor on its particles.")]
+Particles = Annotated[int | None, typer.Option(help="About how many particles to make it of, instead of --scale.")]
 SceneName = Annotated[
     str, typer.Argument(metavar="SCENE", help="A built-in name (vivace scenes) or a Python file that defines scene().")
 ]
@@ -92,7 +93,7 @@ def run(
         str,
         typer.Option(
             help="gauss-seidel, xpbd, vivace, phantoms, averaged-jacobi, hybrid-jacobi, serial, or pd-jacobi, "
-            "pd-chebyshev, pd-direct."
+            "pd-chebyshev, pd-direct, or implicit, for springs."
         ),
     ] = "gauss-seidel",
     colors: Annotated[
@@ -112,6 +113,7 @@ def run(
     threads: Threads = None,
     seed: Seed = 0,
     scale: Scale = 1.0,
+    particles: Particles = None,
     output: Outputs = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write what every step did.")] = None,
     check: CheckIt = False,
@@ -140,7 +142,7 @@ def run(
                 raise InputError(f"cannot write {report}: a report's name must end in .json")
             check_writable(report)
         status(f"building {setup.name}")
-        made = setup.make(scale)
+        made = setup.make(_scale(setup, scale, particles))
         status(f"coloring {setup.name}, {made.particle_count} particles")
         motion = settings.iterations, settings.substeps, settings.dt, settings.damping
         simulation = Simulation(made, chosen, *motion, threads, seed)
@@ -454,6 +456,14 @@ def doctor(as_json: Json = False) -> None:
     for finding in findings:
         table.add_row("ok" if finding.good else "--", *map(escape, (finding.what, finding.found, finding.advice)))
     out.print(table)
+
+
+def _scale(setup: Any, scale: float, particles: int | None) -> float:
+    if particles is None:
+        return scale
+    if scale != 1:
+        raise InputError("give either --particles or --scale, not both")
+    return setup.scale_for(particles)
 
 
 def _number_or_name(text: str) -> int | str:

@@ -52,6 +52,11 @@ class Setup:
     check: Callable[[Simulation], Iterator[Statement]] | None = None
     script: Callable[[Simulation], None] | None = None
 
+    def scale_for(self, particles: int) -> float:
+        """The scale that gives about so many particles."""
+        whole("particles", particles, 1)
+        return particles / self.make(1.0).particle_count
+
     def before_frame(self, simulation: Simulation) -> None:
         """Do what the scene's script does before a frame; nothing where there is no script."""
         if self.script is None:
