@@ -12,7 +12,7 @@ from helpers import fresh_python
 ROOT = Path(vivace.__file__).parent
 # A module may import from its own layer and from those before it. "vivace" is the package itself, what users import.
 LAYERS = (
-    ("errors", "checks", "registry", "caching", "progress"),
+    ("errors", "checks", "registry", "caching", "progress", "files"),
     ("kernels",),
     ("graph", "mesh", "model"),
     ("constraints", "collision", "coloring"),
@@ -22,10 +22,11 @@ LAYERS = (
     ("remainder", "state", "contacts", "holds"),
     ("backends",),
     ("solvers",),
-    ("budget", "picking"),
+    ("budget", "picking", "checkpoint"),
     ("simulation",),
     ("diagnostics", "io"),
     ("recording", "scenes"),
+    ("job",),
     ("live",),
     ("vivace",),
     ("bench", "doctor", "terminal"),

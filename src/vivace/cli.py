@@ -37,6 +37,14 @@ Outputs = Annotated[
     list[Path] | None,
     typer.Option("--out", metavar="PATH", help="Write .mp4, .gif, .png (last frame) or .npz; may be repeated."),
 ]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.ckpt", help="Write checkpoints, from which vivace resume goes on; the last two are kept."
+    ),
+]
+Every = Annotated[int | None, typer.Option(help="Frames from one checkpoint to the next [default: 50].")]
+ReportTo = Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write what every step did.")]
 CheckIt = Annotated[
     bool, typer.Option("--check", help="Check the final state as the scene demands; exit code 1 if wrong.")
 ]
@@ -115,42 +123,94 @@ def run(
     scale: Scale = 1.0,
     particles: Particles = None,
     output: Outputs = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write what every step did.")] = None,
+    report: ReportTo = None,
     check: CheckIt = False,
+    checkpoint: Checkpoint = None,
+    every: Every = None,
     as_json: Json = False,
 ) -> None:
     """Simulate a scene and write what it looks like."""
     _allow_threads(threads)
     given: dict[str, Any] = {"iterations": iterations, "substeps": substeps, "frames": frames, "dt": dt}
     given |= {"damping": damping, "spend": spend}
-    with preparing() as status:
-        from . import scenes, solvers
-        from .budget import check_budget
-        from .io import check_writable, open_writers
-        from .recording import record, summarize, write_report
-        from .simulation import Simulation
+    with preparing():
+        from . import scenes
+        from .job import Job
 
         setup = scenes.find(scene)
         settings = setup.chosen(paper, **{name: value for name, value in given.items() if value is not None})
-        chosen = solvers.find(solver, **({} if colors is None else {"colors": _number_or_name(colors)}))
+        options = {} if colors is None else {"colors": _number_or_name(colors)}
+        job = Job(scene, _scale(setup, scale, particles), solver, options, settings, seed, budget_ms)
+    _run(job, threads, output, report, check, (checkpoint, every), as_json)
+
+
+@app.command()
+def resume(
+    path: Annotated[Path, typer.Argument(metavar="FILE.ckpt", help="A checkpoint of vivace run.")],
+    frames: Annotated[int | None, typer.Option(help="Frames to reach [default: those of the run].")] = None,
+    threads: Threads = None,
+    output: Outputs = None,
+    report: ReportTo = None,
+    check: CheckIt = False,
+    every: Every = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run from its checkpoint, to the same bits, and write what it looks like from there on."""
+    _allow_threads(threads)
+    with preparing():
+        from dataclasses import replace
+
+        from .checkpoint import find_whole, read_header
+        from .job import job_of
+
+        whole = find_whole(path)
+        job, done = job_of(whole), read_header(whole)["frame"]
+        wanted = job.settings.frames if frames is None else frames
+        if wanted <= done:
+            raise InputError(f"{path} has its {wanted} frames already; --frames says how many there shall be")
+        job = replace(job, settings=replace(job.settings, frames=wanted))
+    _run(job, threads, output, report, check, (path, every), as_json, resumed=whole)
+
+
+def _run(
+    job: Any,
+    threads: int | None,
+    output: list[Path] | None,
+    report: Path | None,
+    check: bool,
+    checkpoints: tuple[Path | None, int | None],
+    as_json: bool,
+    resumed: Path | None = None,
+) -> None:
+    with preparing() as status:
+        from .checks import whole
+        from .io import check_writable, open_writers
+        from .recording import record, saver, summarize, write_report
+
+        setup, settings, (checkpoint, every) = job.setup, job.settings, checkpoints
+        job.check()
         if check and not callable(setup.check):
-            raise InputError(f"{scene} defines no check(simulation)")
-        if budget_ms is not None:
-            check_budget(budget_ms, settings.spend)
+            raise InputError(f"{job.scene} defines no check(simulation)")
+        if every is not None and checkpoint is None:
+            raise InputError("--every is for --checkpoint")
+        every = whole("every", 50 if every is None else every, 1)
+        if checkpoint:
+            check_writable(checkpoint)
         if report:
             if report.suffix.lower() != ".json":
                 raise InputError(f"cannot write {report}: a report's name must end in .json")
             check_writable(report)
-        status(f"building {setup.name}")
-        made = setup.make(_scale(setup, scale, particles))
-        status(f"coloring {setup.name}, {made.particle_count} particles")
-        motion = settings.iterations, settings.substeps, settings.dt, settings.damping
-        simulation = Simulation(made, chosen, *motion, threads, seed)
+        simulation = job.simulation(threads, say=status)
+        if resumed:
+            simulation.load(resumed)
         writers = open_writers(output or [], simulation.model, settings.dt, setup.camera)
-    title = f"{setup.name}, {simulation.model.particle_count} particles"
-    with progress_bar(title, settings.frames, quiet=as_json) as advance:
-        recording = record(simulation, settings.frames, writers, advance, budget_ms, settings.spend, setup.before_frame)
+    title, left = f"{setup.name}, {simulation.model.particle_count} particles", settings.frames - simulation.frame
+    with progress_bar(title, left, quiet=as_json) as advance:
+        save = saver(checkpoint, every, job.as_dict()) if checkpoint else None
+        recording = record(simulation, left, writers, advance, job.budget_ms, settings.spend, setup.before_frame, save)
     summary = summarize(setup.name, simulation, recording)
+    if checkpoint and checkpoint.exists():
+        summary["written"].append(str(checkpoint))
     if report:
         write_report(report, summary, recording)
     if check and not recording.failure:

@@ -2,6 +2,7 @@
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from . import checkpoint
+from .errors import InputError, SimulationError
 from .io import Writer, write_text
 from .simulation import Report, Simulation
 
@@ -31,10 +34,12 @@ def record(
     budget_ms: float | None = None,
     spend: str = "iterations",
     before_frame: Callable[[Simulation], None] | None = None,
+    save: Callable[[Simulation, bool], None] | None = None,
 ) -> Recording:
     """Simulate and write frame by frame. What ends it early is the `failure`; the files hold all frames until then.
 
-    `before_frame` may do what a user would do while it runs: move pins, change gravity.
+    `before_frame` may do what a user would do while it runs: move pins, change gravity. `save(simulation, last)` is told
+    of every frame, and once more at the end.
     """
     recording, start = Recording([], [], 0.0), time.perf_counter()
     try:
@@ -45,9 +50,13 @@ def record(
             for writer in writers:
                 writer.write(simulation.positions)
             recording.reports.append(report)
+            if save:
+                save(simulation, False)
             advance()
     except BaseException as problem:
         recording.failure = problem  # whatever it was, what there is gets written first
+    if save and not isinstance(recording.failure, SimulationError):
+        save(simulation, True)
     for writer in writers:
         try:
             writer.close()
@@ -58,6 +67,26 @@ def record(
             recording.failure = recording.failure or problem
     recording.seconds = time.perf_counter() - start
     return recording
+
+
+def saver(path: Path, every: int, job: dict[str, Any]) -> Callable[[Simulation, bool], None]:
+    """Writes a checkpoint every so many frames, and at the end.
+
+    A disk that is full must not end a long run: the checkpoint before stays, and the next one may find room.
+    """
+    saved = -1
+
+    def save(simulation: Simulation, last: bool) -> None:
+        nonlocal saved
+        if simulation.frame == saved or not (last or simulation.frame % every == 0):
+            return
+        try:
+            checkpoint.save(path, simulation, {"job": job})
+            saved = simulation.frame
+        except InputError as problem:
+            warnings.warn(f"frame {simulation.frame}: {problem}; the run goes on", stacklevel=2)
+
+    return save
 
 
 def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A scene in motion."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from weakref import ref
 
 import numpy as np
 
-from . import backends, checks, solvers
+from . import backends, checkpoint, checks, solvers
 from .backends import Residual, Solve, Touches
 from .budget import Work, check_budget, repeat, spend_on_iterations, spend_on_substeps
 from .collision.motion import check_way, pose_at, surface_name
@@ -183,6 +184,16 @@ class Simulation:
             # What a step takes is known from the other, roughly.
             self._finishing, self._substep_seconds = other._finishing, other._substep_seconds
             self._substep_length = other._substep_length
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a checkpoint: the state now, whole or not at all. The one that was there is kept as PATH.previous."""
+        with self._stepping:
+            checkpoint.save(path, self)
+
+    def load(self, path: str | os.PathLike) -> None:
+        """Go on from a checkpoint of the same scene, to the same bits if solver and settings are the same too."""
+        with self._stepping:
+            checkpoint.load(path, self)
 
     @property
     def time(self) -> float:

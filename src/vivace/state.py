@@ -1,11 +1,17 @@
 """The state of a simulation in the layout of the backends: rows of four floats, filled up to whole blocks."""
 
-from typing import ClassVar
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, ClassVar
+from zlib import crc32
 
 import numpy as np
 
 from .kernels.lanes import WIDTH
 from .plan import Plan
+
+PIECE = 65536  # records that are saved at once
 
 
 def aligned(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
@@ -14,6 +20,15 @@ def aligned(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def write_piece(file: BinaryIO, records: np.ndarray, piece: int, start: int, table: int, first: int) -> None:
+    """Write the records of one piece, which begins with record `start`, and its checksum."""
+    data = records.tobytes()
+    file.seek(table + 4 * piece)
+    file.write(np.array(crc32(data), "<u4").tobytes())
+    file.seek(first + int(start) * records.itemsize)
+    file.write(data)
 
 
 class State:
@@ -51,6 +66,45 @@ class State:
             for phantom in range(1, copies.max(initial=1)):
                 split = rows[copies > phantom]
                 table[split + phantom, :3] = table[split, :3]
+
+    @property
+    def record(self) -> np.dtype:
+        """What is saved of a particle."""
+        number = "<f4" if self.plan.net is None else "<f8"
+        return np.dtype([("particle", "<i4"), ("positions", number, (3,)), ("velocities", number, (3,))])
+
+    @cached_property
+    def pieces(self) -> np.ndarray:
+        """Bounds of the pieces that records are saved in: blocks of the net, where there is one."""
+        count = len(self.plan.row_of)
+        bounds = np.arange(0, count, PIECE) if self.plan.net is None else self.plan.net.starts[:-1]
+        return np.append(bounds, count)
+
+    def records(self, first: int, last: int) -> np.ndarray:
+        """Some records, in the order of the rows; where particles are split, in the user's."""
+        particles = (self.plan.order if self.plan.copies is None else np.arange(len(self.plan.row_of)))[first:last]
+        rows, found = self.plan.row_of[particles], np.empty(len(particles), self.record)
+        found["particle"] = particles
+        for name, fine in self.FINE.items():
+            found[name] = getattr(self, name if self.plan.net is None else fine)[rows, :3]
+        return found
+
+    def put_records(self, records: np.ndarray) -> None:
+        """Take over the records of all particles, in any order."""
+        for name, fine in self.FINE.items():
+            self.set(name, records["particle"], records[name])
+            if self.plan.net is not None:
+                getattr(self, fine)[self.plan.row_of[records["particle"]], :3] = records[name]
+
+    def write_records(self, path: Path, table: int, first: int) -> None:
+        """Write all records into a file, from byte `first` on, and their checksums from byte `table` on."""
+        with open(path, "r+b") as file:
+            for piece in range(len(self.pieces) - 1):
+                write_piece(
+                    file, self.records(*self.pieces[piece : piece + 2]), piece, self.pieces[piece], table, first
+                )
+            file.flush()
+            os.fsync(file.fileno())
 
     def put_back(self, positions: np.ndarray, velocities: np.ndarray) -> None:
         """Return to rows that were kept."""

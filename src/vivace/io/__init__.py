@@ -4,7 +4,6 @@ Every writer writes to a temporary name beside its target and renames at the end
 what was there stays there until then.
 """
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from ..checks import choice, vector
 from ..checks import extra as extra  # for writers
 from ..errors import InputError
+from ..files import partial_name as partial_name  # for writers
 from ..model import Model
 from ..registry import declared
 
@@ -91,11 +91,6 @@ def check_writable(path: Path) -> None:
         trial.unlink()
     except OSError as problem:
         raise InputError(f"cannot write {path}: {problem.strerror}") from problem
-
-
-def partial_name(path: Path) -> Path:
-    """The temporary name of a file in the making; it keeps the ending, which some libraries look at."""
-    return path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
 
 
 def write_text(path: Path, text: str) -> None:
