@@ -89,7 +89,7 @@ def apart(simulation, textbook):
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_2500_particles_go_with_scipys_conjugate_gradients_for_50_frames(backend):
     scene = corner_cloth()
-    solver = vv.ImplicitEuler(guarded=False)
+    solver = vv.ImplicitEuler(preconditioner="mass", guarded=False)
     simulation = vv.Simulation(scene, solver, iterations=5, dt=0.01, damping=0.0, backend=backend)
     textbook = Textbook(simulation.model, 0.01)
     for _ in simulation.run(50):
@@ -289,7 +289,7 @@ def test_wind_carries_a_free_cloth_along_by_the_law_of_drag():
     scene = vv.Scene(gravity=(0, 0, 0))
     scene.add_cloth(vv.Mesh.grid(5, 5), density=0.2, material=vv.MassSpring(100.0))
     scene.blow(0.5, (2.0, 0.0, 1.0))
-    simulation = vv.Simulation(scene, "implicit", iterations=5, dt=0.02, damping=0.0)
+    simulation = vv.Simulation(scene, "implicit", iterations=50, dt=0.02, damping=0.0)
     for _ in simulation.run(30):
         pass
     expected = np.array([2.0, 0.0, 1.0]) * (1 - (1 + 0.5 * 0.02 / 0.2) ** -30)
@@ -387,7 +387,7 @@ def test_blocks_are_compact_and_of_equal_size():
     sizes = [np.ptp(mesh.vertices[order[i : i + 256]], axis=0).max() for i in range(0, len(order), 256)]
     assert max(sizes) < 0.3
     model = corner_cloth(33).build()
-    assert make_net(model, [g.vertices for g in model.groups], None).total == 5
+    assert make_net(model, np.arange(33 * 33), [g.vertices for g in model.groups], None).total == 5
     assert MOST_BLOCKS == 1024
 
 

@@ -19,7 +19,7 @@ LAYERS = (
     ("batches", "materials", "springs", "system"),
     ("layout", "factor"),
     ("scene", "plan"),
-    ("remainder", "state", "contacts", "holds"),
+    ("remainder", "state", "contacts", "holds", "parts"),
     ("backends",),
     ("solvers",),
     ("budget", "picking", "checkpoint"),
@@ -34,7 +34,7 @@ LAYERS = (
     ("__main__",),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
-HEAVY = ("pyvista", "vtkmodules", "matplotlib", "imageio", "typer", "networkx", "viser", "websockets")
+HEAVY = ("mpi4py", "pymetis", "pyvista", "vtkmodules", "matplotlib", "imageio", "typer", "networkx", "viser", "websockets")
 
 
 def module_name(file):

@@ -39,9 +39,7 @@ Outputs = Annotated[
 ]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE.ckpt", help="Write checkpoints, from which vivace resume goes on; the last two are kept."
-    ),
+    typer.Option(metavar="FILE.ckpt", help="Write checkpoints, for vivace resume; the last two are kept."),
 ]
 Every = Annotated[int | None, typer.Option(help="Frames from one checkpoint to the next [default: 50].")]
 ReportTo = Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write what every step did.")]

@@ -38,8 +38,8 @@ def record(
 ) -> Recording:
     """Simulate and write frame by frame. What ends it early is the `failure`; the files hold all frames until then.
 
-    `before_frame` may do what a user would do while it runs: move pins, change gravity. `save(simulation, last)` is told
-    of every frame, and once more at the end.
+    `before_frame` may do what a user would do while it runs: move pins, change gravity. `save(simulation, last)` is
+    told of every frame, and once more at the end.
     """
     recording, start = Recording([], [], 0.0), time.perf_counter()
     try:

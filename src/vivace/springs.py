@@ -26,6 +26,7 @@ class Net:
     offsets: np.ndarray  # (rows + 1,) int64
     neighbors: np.ndarray  # (entries,) int32
     values: np.ndarray  # (entries, 3) float32: stiffness [N/m], rest length [m], damping [N s/m]
+    drag: np.ndarray  # (rows,) float32, of air [kg/s]
     starts: np.ndarray  # (blocks + 1,) int64, the first row of each block
     ids: np.ndarray  # (blocks,) int32
     total: int
@@ -61,8 +62,8 @@ def check_springs(model: Model, solver: str) -> None:
             )
 
 
-def make_net(model: Model, vertices: list[np.ndarray], blocks: int | None) -> Net:
-    """The springs of all groups, given on rows; at most `blocks` blocks, if given."""
+def make_net(model: Model, order: np.ndarray, vertices: list[np.ndarray], blocks: int | None) -> Net:
+    """The springs of all groups, given on rows in an order of the particles; at most `blocks` blocks, if given."""
     count = model.particle_count
     if blocks is not None and blocks > count:
         raise InputError(f"{blocks} blocks are more than there are particles ({count})")
@@ -79,7 +80,9 @@ def make_net(model: Model, vertices: list[np.ndarray], blocks: int | None) -> Ne
     rows = whole_eights(count)
     offsets, neighbors, listed = _listed(pairs, values, rows)
     starts = np.append(np.arange(0, rows, whole_eights(wanted)), rows)
-    return Net(offsets, neighbors, listed, starts, np.arange(len(starts) - 1, dtype=np.int32), len(starts) - 1)
+    drag = np.zeros(rows, np.float32)
+    drag[:count] = model.drag[order]
+    return Net(offsets, neighbors, listed, drag, starts, np.arange(len(starts) - 1, dtype=np.int32), len(starts) - 1)
 
 
 def whole_eights(count: int) -> int:

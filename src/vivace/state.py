@@ -46,6 +46,8 @@ class State:
         self.positions[: len(plan.order), 3] = plan.inverse_masses
         fine = rows if plan.net is not None else 0
         self.fine_positions, self.fine_velocities = aligned((fine, 4), np.float64), aligned((fine, 4), np.float64)
+        if plan.net is not None:
+            self.fine_positions[:, 3] = self.positions[:, 3]
         self.set("positions", slice(None), plan.model.positions)
         self.set("velocities", slice(None), plan.model.velocities)
 

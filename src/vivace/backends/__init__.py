@@ -160,6 +160,7 @@ class Sweeps(Protocol):
     """A plan's sweeps on a backend. A sweep is a token: what it is, only the backend knows."""
 
     plan: Plan
+    state: State
     predict: Any
     update_velocities: Any
     step: Any  # [s] length of a substep

@@ -56,7 +56,7 @@ class CpuImplicit:
         self.coefficients = aligned((len(self.lists.neighbors), COEFFICIENTS, WIDTH), np.float64)
         self.partial, self.numbers = np.zeros((SUMS, net.total)), np.zeros(NUMBERS)
         self.wind, self.drag = aligned((4,)), aligned((rows[0],))
-        self.drag[: len(sweeps.plan.order)] = sweeps.plan.model.drag[sweeps.plan.order]
+        self.drag[: net.rows] = net.drag
         self._inverses: np.ndarray | None = None
         state, eights = sweeps.state, rows[0] // WIDTH
         fine = state.fine_velocities, state.fine_positions

@@ -25,7 +25,7 @@ class ReferenceImplicit:
         ends = np.repeat(np.arange(net.rows), np.diff(net.offsets)), net.neighbors
         once = ends[0] < ends[1]
         self.one, self.other, self.values = ends[0][once], ends[1][once], net.values[once].astype(np.float64)
-        self.drag, self.wind = sweeps.plan.model.drag[sweeps.plan.order], np.zeros(4, np.float32)
+        self.drag, self.wind = net.drag[:rows].astype(np.float64), np.zeros(4, np.float32)
         self.change, self.rows = np.zeros((rows, 3)), rows
         self.count, self.first, self.measure, self.done = 0, 0.0, 0.0, False
         self.numbers, self.share = np.zeros(NUMBERS), np.ones(1)

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 from ..errors import SimulationError
 from . import barrier
-from .compile import call_kernel, compiled_parallel, source_digest
+from .compile import call_kernel, compiled, compiled_parallel, source_digest
 
 ARGUMENTS = 17
 SWEEP = np.dtype(
@@ -102,7 +102,7 @@ def _compiled_region():
                 ticks[stage] += clock_ticks(clock) - since
             contended[thread] = long_waits
 
-    return compiled_parallel(run_region)
+    return compiled_parallel(run_region), compiled(run_region)
 
 
 def core_count() -> int:
@@ -153,8 +153,11 @@ def run(table, schedule, stages, threads):
 
     Returns the ticks of each stage, and the number of barriers at which a thread had to give its core away.
     """
-    region, ticks = _compiled_region(), np.zeros(stages, np.int64)
+    (region, alone), ticks = _compiled_region(), np.zeros(stages, np.int64)
     clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
+    if threads == 1:  # no threads to start and to wait for
+        alone(table, schedule, ticks, clock, counter, contended, 1, 1)
+        return ticks, 0
     # Not one thread more than are used: an idle one must still be scheduled at the end.
     with threads_set(threads):
         if threads <= most_threads() and runs_threads_together(threads):
@@ -171,7 +174,9 @@ def runs_threads_together(threads) -> bool:
     if threads in _together:
         return True
     with threads_set(threads):
-        _compiled_region()(np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, 8, 8, 1)), 1, 1)  # starts them
+        _compiled_region()[0](
+            np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, 8, 8, 1)), 1, 1
+        )  # starts them
         if numba.threading_layer() == "tbb":
             return False
         met = np.zeros(threads, np.int64)

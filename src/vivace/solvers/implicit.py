@@ -49,7 +49,8 @@ class ImplicitEuler:
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         check_springs(model, "implicit")
         plan = make_plan(model, in_one_batch, order=order_in_blocks(model.rest))
-        return replace(plan, net=make_net(model, [planned.vertices for planned in plan.groups], self.blocks))
+        vertices = [planned.vertices for planned in plan.groups]
+        return replace(plan, net=make_net(model, plan.order, vertices, self.blocks))
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         """(M - h df/dv - h^2 df/dx) dv = h (f + h df/dx v), then x += h v (paper 004, eq. 1 and implementation 4).

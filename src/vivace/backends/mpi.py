@@ -1,0 +1,462 @@
+"""Several processes, each with a part of the particles, by MPI. The first has the simulation; the others follow it.
+
+A schedule is a list of names here. Each rank finds its own sweeps for them, and what it has to tell the others in
+between. All numbers come out as they would on one rank: what is summed up is summed block by block, in one order.
+"""
+
+import atexit
+import copyreg
+import importlib
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from ..checks import extra
+from ..collision.surface import Ways
+from ..errors import InputError
+from ..holds import Hold
+from ..kernels.implicit import LENGTH
+from ..parts import Part, assign, part_of
+from ..plan import Plan
+from ..state import State, write_piece
+from . import Outcome, Residual
+from .cpu import CpuSweeps
+from .cpu_implicit import CpuImplicit
+
+COMMAND, DATA, GO = 1, 2, 3  # tags
+PATIENCE, LONGEST_NAP = 2e-3, 5e-4  # [s] a rank that waits for work keeps its core busy so long, then naps
+Token = tuple[str, tuple]
+
+
+def communicator() -> Any:
+    """All ranks of this job; one, if nobody has started more."""
+    return extra("mpi4py.MPI", "mpi").COMM_WORLD
+
+
+class Halo:
+    """Brings copies of rows up to date, while other work goes on."""
+
+    def __init__(self, comm: Any, part: Part):
+        self.comm, self.part = comm, part
+        self.buffers = [np.empty((len(rows), 4)) for _, rows in part.receivers]
+        self.requests: list[Any] = []
+
+    def start(self, rows: np.ndarray) -> None:
+        self.requests = [self.comm.Irecv(rows[first:last], q, DATA) for q, first, last in self.part.senders]
+        for (q, own), buffer in zip(self.part.receivers, self.buffers):
+            np.take(rows, own, axis=0, out=buffer)
+            self.requests.append(self.comm.Isend(buffer, q, DATA))
+
+    def wait(self) -> None:
+        for request in self.requests:
+            request.Wait()
+        self.requests = []
+
+
+class PartImplicit(CpuImplicit):
+    """The implicit step of a part: copies are renewed, and partial sums of all ranks come together."""
+
+    sweeps: "PartSweeps"
+
+    def multiply(self) -> Sequence[Any]:
+        interior, all_blocks = self.sweeps.part.interior, len(self.net.ids)
+        return [
+            self._send_directions,
+            self.multiplication(0, interior),
+            self.sweeps.halo.wait,
+            self.multiplication(interior, all_blocks),
+            *self.reduce(LENGTH),
+        ]
+
+    def accelerate(self) -> Sequence[Any]:
+        return [self._exchange_changes, *super().accelerate()]
+
+    def reduce(self, what: int, sums: int = 1) -> Sequence[Any]:
+        return [self._gather_one if sums == 1 else self._gather_all, *super().reduce(what, sums)]
+
+    def _send_directions(self) -> None:
+        self.sweeps.halo.start(self.direction)
+
+    def _exchange_changes(self) -> None:
+        self.sweeps.halo.start(self.change)
+        self.sweeps.halo.wait()
+
+    def _gather_one(self) -> None:
+        self._gather(self.partial[0])
+
+    def _gather_all(self) -> None:
+        self._gather(self.partial)
+
+    def _gather(self, partial: np.ndarray) -> None:
+        """Each block has one rank; the others add zeros, which is exact."""
+        sums = np.zeros_like(partial)
+        sums[..., self.net.ids] = partial[..., self.net.ids]
+        self.sweeps.comm.Allreduce(sums, partial)
+
+
+class PartSweeps(CpuSweeps):
+    """The sweeps of a part."""
+
+    def __init__(self, comm: Any, part: Part, state: State, threads: int):
+        self.comm, self.part, self.halo = comm, part, Halo(comm, part)
+        super().__init__(part.plan, state, threads)
+
+    @cached_property
+    def implicit(self) -> CpuImplicit:
+        return PartImplicit(self)
+
+
+class Rank:
+    """What every rank does when the first one says so; methods are the commands."""
+
+    def __init__(self, comm: Any):
+        self.comm = comm
+        self.schedules: dict[int, Any] = {}
+
+    def take_part(self, part: Part, positions: np.ndarray, velocities: np.ndarray, threads: int) -> None:
+        """Begin with a part, where its rows and copies are as given."""
+        self.part, self.state = part, State(part.plan)
+        count = len(part.plan.order)
+        self.state.fine_positions[:count, :3], self.state.fine_velocities[:count, :3] = positions, velocities
+        self.state.positions[:count, :3], self.state.velocities[:count, :3] = positions, velocities
+        self.sweeps = PartSweeps(self.comm, part, self.state, threads)
+        self.schedules = {}
+
+    def prepare(self, number: int, tokens: list[Token]) -> None:
+        self.schedules[number] = self.sweeps.prepare(self._own(tokens))
+
+    def _own(self, tokens: Iterable[Token]) -> list[Any]:
+        """The sweeps of this rank for the names of a schedule."""
+        found: list[Any] = []
+        for name, arguments in tokens:
+            target: Any = self.sweeps
+            for attribute in name.split("."):
+                target = getattr(target, attribute)
+            made = target(*arguments)
+            found += made if isinstance(made, (list, tuple)) else [made]
+        return found
+
+    def begin_frame(self, ways: Ways, duration: float, wind: np.ndarray) -> None:
+        self.sweeps.begin_frame(ways, [], duration)
+        self.sweeps.implicit.wind[:] = wind
+
+    def change(self, name: str, rows: np.ndarray, values: np.ndarray) -> None:
+        """Write some rows of the whole plan, in ascending order: those that are here."""
+        here = np.concatenate([self.part.rows, self.part.copies])
+        places = np.minimum(np.searchsorted(rows, here), len(rows) - 1)
+        there = np.flatnonzero(rows[places] == here)
+        for table in (name, State.FINE[name]):
+            getattr(self.state, table)[there, :3] = values[places[there]]
+
+    def run(self, number: int, *motion: Any) -> Outcome:
+        return self.sweeps.run(self.schedules[number], *motion)
+
+    def begin(self, *motion: Any) -> None:
+        self.sweeps.begin(*motion)
+
+    def set_step(self, step: float) -> None:
+        self.sweeps.set_step(step)
+
+    def advance(self, tokens: list[Token]) -> None:
+        self.sweeps.advance(self._own(tokens))
+
+    def finish(self) -> Outcome:
+        return self.sweeps.finish()
+
+    def take_back(self) -> None:
+        self.sweeps.take_back()
+
+    def give(self, name: str) -> np.ndarray:
+        """Its own rows of an array of the state."""
+        return getattr(self.state, name)[: len(self.part.rows)]
+
+    def write(self, path: str, table: int, first: int, bounds: np.ndarray) -> None:
+        """Write the records of its blocks into a file."""
+        with open(path, "r+b") as file:
+            net = self.part.plan.net
+            assert net is not None
+            for block, start in zip(net.ids, net.starts):
+                rows = np.arange(start, start + bounds[block + 1] - bounds[block])
+                records = np.empty(len(rows), self.state.record)
+                records["particle"] = self.part.particles[rows]
+                for name, fine in State.FINE.items():
+                    records[name] = getattr(self.state, fine)[rows, :3]
+                write_piece(file, records, int(block), int(bounds[block]), table, first)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def follow(self) -> None:
+        """Do what the first rank says, until it says that this is the end."""
+        while True:
+            self._await()
+            name, arguments = _receive(self.comm, 0, COMMAND)
+            if name == "stop":
+                return
+            _send(self.comm, self.answer(name, arguments), 0)
+
+    def answer(self, name: str, arguments: tuple) -> Any:
+        """What a command gives back; a file that cannot be written is told, all else ends the job."""
+        try:
+            return getattr(self, name)(*arguments)
+        except OSError as problem:
+            return problem
+        except Exception as problem:
+            print(f"vivace: rank {self.comm.rank}: {type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
+            if self.comm.size == 1:
+                raise
+            self.comm.Abort(1)
+
+    def _await(self) -> None:
+        since, nap = time.perf_counter(), 2e-5
+        while not self.comm.Iprobe(source=0, tag=COMMAND):
+            if time.perf_counter() - since > PATIENCE:
+                time.sleep(nap)
+                nap = min(2 * nap, LONGEST_NAP)
+
+
+def _send(comm: Any, thing: Any, rank: int, tag: int = DATA) -> None:
+    """Arrays go as they lie in memory, without a copy."""
+    buffers: list[Any] = []
+    text = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
+    raws = [buffer.raw() for buffer in buffers]
+    comm.send((text, [raw.nbytes for raw in raws]), rank, tag)
+    for raw in raws:
+        comm.Send(raw, rank, tag)
+
+
+def _receive(comm: Any, rank: int, tag: int = DATA) -> Any:
+    text, sizes = comm.recv(source=rank, tag=tag)
+    buffers = [np.empty(size, np.uint8) for size in sizes]
+    for buffer in buffers:
+        comm.Recv(buffer, rank, tag)
+    return pickle.loads(text, buffers=buffers)
+
+
+copyreg.pickle(ModuleType, lambda module: (importlib.import_module, (module.__name__,)))  # a constraint is a module
+
+
+class Names:
+    """Sweeps by their names: what a schedule is made of before each rank finds its own."""
+
+    wind: np.ndarray
+
+    def __init__(self, prefix: str, *sequences: str):
+        self.prefix, self.sequences = prefix, sequences
+
+    def __getattr__(self, name: str) -> Callable[..., list[Token]]:
+        if name not in self.sequences:
+            raise AttributeError(name)
+        return lambda *arguments: [(f"{self.prefix}{name}", arguments)]
+
+
+class NoHolds:
+    def hold(self, carry_aims: bool = False) -> tuple:
+        return ()
+
+    def advance(self) -> tuple:
+        return ()
+
+
+class MpiState(State):
+    """The state of all particles on the first rank: fetched from the others when somebody looks."""
+
+    def __init__(self, plan: Plan):
+        self._tables: dict[str, np.ndarray] = {}
+        self._old: set[str] = set()
+        self._changed: dict[str, list[np.ndarray]] = {}
+        self._sweeps: MpiSweeps | None = None
+        super().__init__(plan)
+        self._changed = {}
+
+    def _table(name: str) -> Any:  # type: ignore[misc]
+        def get(self: "MpiState") -> np.ndarray:
+            if name in self._old and self._sweeps is not None:
+                self._fetch(name)
+            return self._tables[name]
+
+        def put(self: "MpiState", rows: np.ndarray) -> None:
+            self._tables[name] = rows
+
+        return property(get, put)
+
+    positions, velocities = _table("positions"), _table("velocities")
+    fine_positions, fine_velocities = _table("fine_positions"), _table("fine_velocities")
+
+    def has_moved(self) -> None:
+        """What is here is no longer what the ranks have."""
+        self._old = set(self._tables)
+
+    def _fetch(self, name: str) -> None:
+        assert self._sweeps is not None
+        self.flush()
+        self._old.discard(name)
+        table = self._tables[name]
+        for rows, found in zip(self._sweeps.rows, self._sweeps.tell("give", name)):
+            table[rows[rows >= 0]] = found[rows >= 0]
+
+    def set(self, name: str, particles: slice | np.ndarray, values: np.ndarray) -> None:
+        super().set(name, particles, values)
+        rows = self.plan.row_of[particles]
+        if len(rows):
+            self._changed.setdefault(name, []).append(rows)
+
+    def flush(self) -> None:
+        """Tell the ranks what was written here."""
+        if self._changed and self._sweeps is not None:
+            changed, self._changed = self._changed, {}
+            for name, lists in changed.items():
+                rows = np.unique(np.concatenate(lists))
+                self._sweeps.tell("change", name, rows, self._tables[self.FINE[name]][rows, :3])
+
+    def write_records(self, path: Path, table: int, first: int) -> None:
+        assert self._sweeps is not None
+        self.flush()
+        for answer in self._sweeps.tell("write", str(path.resolve()), table, first, self.pieces):
+            if isinstance(answer, OSError):
+                raise answer
+
+
+class MpiSweeps:
+    """See `Sweeps`. Tokens are names; each rank runs its own sweeps for them."""
+
+    predict = update_velocities = None
+
+    def __init__(self, plan: Plan, state: State, threads: int):
+        self.comm = communicator()
+        if self.comm.rank:
+            Rank(self.comm).follow()
+            sys.exit(0)  # the script, which all ranks run, is the first one's
+        if plan.net is None:
+            raise InputError("several ranks run the solver 'implicit' only, so far; use backend='cpu' for this one")
+        if plan.model.touching is not None:
+            raise InputError("self_collision is for one process, so far: contacts do not reach over to other ranks")
+        self.plan, self.threads, self.step = plan, threads, 1.0
+        self.implicit = Names("implicit.", "assemble", "multiply", "descend", "accelerate", "balance", "settle")
+        self.implicit.wind = np.zeros(4, np.float32)
+        self.holds, self.rank, self._schedules = NoHolds(), Rank(self.comm), 0
+        self.state = MpiState(plan)
+        sizes = np.diff(plan.net.starts).astype(float)
+        self._prepared: dict[int, list[Token]] = {}
+        self._give_parts(assign(plan.net, sizes, self.comm.size))
+        self.state._sweeps = self
+        _running.add(self)
+
+    def _give_parts(self, owners: np.ndarray) -> None:
+        """Every rank gets its part, with the state as it is here."""
+        self.owners = owners
+        self.rows: list[np.ndarray] = []
+        self._sizes: dict[str, list[int]] = {}
+        tables = self.state.fine_positions, self.state.fine_velocities
+        for rank in reversed(range(self.comm.size)):
+            part = part_of(self.plan, owners, rank)
+            self.rows.insert(0, part.rows)
+            for planned in part.plan.groups:
+                self._sizes.setdefault(planned.group.name, []).insert(0, len(planned.vertices))
+            rows = np.concatenate([part.rows, part.copies])
+            positions, velocities = (np.where(rows[:, None] < 0, 0, table[rows, :3]) for table in tables)
+            arguments = (part, positions, velocities, self.threads)
+            if rank:
+                _send(self.comm, ("take_part", arguments), rank, COMMAND)
+            else:
+                self.rank.take_part(*arguments)
+        for rank in range(1, self.comm.size):
+            _receive(self.comm, rank)
+
+    def tell(self, name: str, *arguments: Any) -> list[Any]:
+        """Let all ranks do something; gives what each of them answers."""
+        for rank in range(1, self.comm.size):
+            _send(self.comm, (name, arguments), rank, COMMAND)
+        own = self.rank.answer(name, arguments)
+        return [own, *(_receive(self.comm, rank) for rank in range(1, self.comm.size))]
+
+    def collide(self, surface: int, carry_aims: bool = False) -> Token:
+        return "collide", (surface,)
+
+    def advance_colliders(self) -> list[Token]:
+        return [("advance_colliders", ())]
+
+    def stop_at_colliders(self) -> list[Token]:
+        return [("stop_at_colliders", ())]
+
+    def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
+        if holds:
+            raise InputError("points cannot be held on several ranks, so far")
+        self.tell("begin_frame", ways, duration, self.implicit.wind)
+
+    def prepare(self, schedule: Iterable[Token | None]) -> int:
+        self._schedules += 1
+        tokens = [token for token in schedule if token is not None]
+        self._prepared = {self._schedules: tokens}
+        self.tell("prepare", self._schedules, tokens)
+        return self._schedules
+
+    def run(self, prepared: int, step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
+        self.state.flush()
+        return self._joined(self.tell("run", prepared, step, damping, gravity))
+
+    def begin(self, step: float, damping: float, gravity: tuple[float, float, float]) -> None:
+        self.state.flush()
+        self.tell("begin", step, damping, gravity)
+
+    def set_step(self, step: float) -> None:
+        self.step = step
+        self.tell("set_step", step)
+
+    def advance(self, tokens: Iterable[Token | None]) -> None:
+        self.tell("advance", [token for token in tokens if token is not None])
+
+    def finish(self) -> Outcome:
+        return self._joined(self.tell("finish"))
+
+    def take_back(self) -> None:
+        self.tell("take_back")
+        self.state.has_moved()
+
+    def _joined(self, outcomes: list[Outcome]) -> Outcome:
+        """What all ranks found, as one; times are those of the first."""
+        self.state.has_moved()
+        residual = {}
+        for planned in self.plan.groups:
+            found = [outcome.residual.get(planned.group.name, Residual(0.0, 0.0)) for outcome in outcomes]
+            squares = sum(one.rms**2 * size for one, size in zip(found, self._sizes[planned.group.name]))
+            largest = max(one.largest for one in found)
+            residual[planned.group.name] = Residual(float(np.sqrt(squares / len(planned.vertices))), largest)
+        finite, first = all(outcome.finite for outcome in outcomes), outcomes[0]
+        return Outcome(finite, residual, first.milliseconds, first.threads, solve=first.solve)
+
+    def migrate(self, owners: np.ndarray) -> None:
+        """Give blocks to other ranks, in the middle of a run."""
+        if (owners != self.owners).any():
+            self.state.flush()
+            _ = self.state.fine_positions, self.state.fine_velocities
+            self._give_parts(owners)
+            for number, tokens in self._prepared.items():
+                self.tell("prepare", number, tokens)
+            self.state.has_moved()
+
+    def stop(self) -> None:
+        """Let the other ranks go."""
+        for rank in range(1, self.comm.size):
+            _send(self.comm, ("stop", ()), rank, COMMAND)
+
+
+_running: WeakSet[MpiSweeps] = WeakSet()
+
+
+def _stop_all() -> None:
+    if _running:
+        next(iter(_running)).stop()
+
+
+atexit.register(_stop_all)
+
+BACKENDS = {"mpi": MpiSweeps}
