@@ -6,27 +6,35 @@ import numpy as np
 
 from ..kernels.implicit import EXCESS, SIZE
 
-ROUNDING, TRIALS = 1e-9, 7
+ROUNDING, LITTLE, TRIALS = 1e-9, 0.97, 6
 
 
 def shorten_until_balanced(numbers: np.ndarray, share: np.ndarray, again: Callable[[], None]) -> None:
-    """Keep the largest share of the velocities, of some that are tried, with which a step gains no energy.
+    """Keep as large a share of the velocities as a few trials find, with which a step gains no energy.
 
-    Without motion there is no gain, so there is such a share. `numbers` tell what was gained with all of them;
-    `again()` multiplies velocities by `share` and tells anew. A linear model of springs does not see how they are
-    stretched by what goes across them: with long steps and stiff springs that may be much.
+    Without motion there is no gain, so there is such a share; mostly a little less than all will do. `numbers` tell
+    what was gained with all of them; `again()` multiplies velocities by `share` and tells anew. A linear model of
+    springs does not see how they are stretched by what goes across them: with long steps and stiff springs that may be
+    much.
     """
+    if not gains(numbers):
+        return
     good, bad, now = 0.0, 1.0, 1.0
-    for trial in range(TRIALS):
-        balanced = not numbers[EXCESS] > ROUNDING * numbers[SIZE]
-        if balanced and now == 1.0:
-            return
-        good, bad = (now, bad) if balanced else (good, now)
-        if trial == TRIALS - 1:
-            break
-        wanted = 0.97 if now == 1.0 else (good + bad) / 2
+    for wanted in (LITTLE, *(None for _ in range(TRIALS))):
+        wanted = (good + bad) / 2 if wanted is None else wanted
         share[0], now = wanted / now, wanted
         again()
-    if not balanced:
+        if gains(numbers):
+            bad = now
+        else:
+            good = now
+            if now == LITTLE:
+                return
+    if gains(numbers):
         share[0] = max(good, bad / 2) / now
         again()
+
+
+def gains(numbers: np.ndarray) -> bool:
+    """Whether a step ends with more energy than it began with and was given, by more than rounding."""
+    return bool(numbers[EXCESS] > ROUNDING * numbers[SIZE])

@@ -300,13 +300,15 @@ class MpiState(State):
         self.flush()
         self._old.discard(name)
         table = self._tables[name]
-        for rows, found in zip(self._sweeps.rows, self._sweeps.tell("give", name)):
-            table[rows[rows >= 0]] = found[rows >= 0]
+        for blocks, found in zip(self._sweeps.blocks, self._sweeps.tell("give", name)):
+            for here, there, count in blocks:
+                table[there : there + count] = found[here : here + count]
 
     def set(self, name: str, particles: slice | np.ndarray, values: np.ndarray) -> None:
-        super().set(name, particles, values)
         rows = self.plan.row_of[particles]
         if len(rows):
+            for table in (name, self.FINE[name]):
+                self._tables[table][rows, :3] = values
             self._changed.setdefault(name, []).append(rows)
 
     def flush(self) -> None:
@@ -353,12 +355,16 @@ class MpiSweeps:
     def _give_parts(self, owners: np.ndarray) -> None:
         """Every rank gets its part, with the state as it is here."""
         self.owners = owners
-        self.rows: list[np.ndarray] = []
+        self.blocks: list[list[tuple[int, int, int]]] = []  # of each rank: first row there, first row here, rows
         self._sizes: dict[str, list[int]] = {}
         tables = self.state.fine_positions, self.state.fine_velocities
         for rank in reversed(range(self.comm.size)):
             part = part_of(self.plan, owners, rank)
-            self.rows.insert(0, part.rows)
+            own = part.plan.net
+            assert own is not None and self.plan.net is not None
+            starts, bounds = self.plan.net.starts[own.ids], self.state.pieces
+            counts = bounds[own.ids + 1] - bounds[own.ids]
+            self.blocks.insert(0, list(zip(own.starts.tolist(), starts.tolist(), counts.tolist())))
             for planned in part.plan.groups:
                 self._sizes.setdefault(planned.group.name, []).insert(0, len(planned.vertices))
             rows = np.concatenate([part.rows, part.copies])
