@@ -12,7 +12,7 @@ from helpers import fresh_python
 ROOT = Path(vivace.__file__).parent
 # A module may import from its own layer and from those before it. "vivace" is the package itself, what users import.
 LAYERS = (
-    ("errors", "checks", "registry", "caching", "progress", "files"),
+    ("errors", "checks", "registry", "caching", "progress", "files", "cluster"),
     ("kernels",),
     ("graph", "mesh", "model"),
     ("constraints", "collision", "coloring"),
@@ -34,7 +34,18 @@ LAYERS = (
     ("__main__",),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
-HEAVY = ("mpi4py", "pymetis", "pyvista", "vtkmodules", "matplotlib", "imageio", "typer", "networkx", "viser", "websockets")
+HEAVY = (
+    "mpi4py",
+    "pymetis",
+    "pyvista",
+    "vtkmodules",
+    "matplotlib",
+    "imageio",
+    "typer",
+    "networkx",
+    "viser",
+    "websockets",
+)
 
 
 def module_name(file):

@@ -30,6 +30,9 @@ Threads = Annotated[int | None, typer.Option(help="Threads [default: the cores t
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 Scale = Annotated[float, typer.Option(help="Make the scene smaller or larger: a factor on its particles.")]
 Particles = Annotated[int | None, typer.Option(help="About how many particles to make it of, instead of --scale.")]
+Ranks = Annotated[int | None, typer.Option(help="Processes to share the work, by MPI (solver implicit).")]
+Hosts = Annotated[str | None, typer.Option(metavar="A,B,...", help="Computers to start them on [default: this one].")]
+Restart = Annotated[int, typer.Option(help="Times to go on by itself when a process is lost.", min=0)]
 SceneName = Annotated[
     str, typer.Argument(metavar="SCENE", help="A built-in name (vivace scenes) or a Python file that defines scene().")
 ]
@@ -125,6 +128,9 @@ def run(
     check: CheckIt = False,
     checkpoint: Checkpoint = None,
     every: Every = None,
+    ranks: Ranks = None,
+    hosts: Hosts = None,
+    restart: Restart = 0,
     as_json: Json = False,
 ) -> None:
     """Simulate a scene and write what it looks like."""
@@ -139,7 +145,9 @@ def run(
         settings = setup.chosen(paper, **{name: value for name, value in given.items() if value is not None})
         options = {} if colors is None else {"colors": _number_or_name(colors)}
         job = Job(scene, _scale(setup, scale, particles), solver, options, settings, seed, budget_ms)
-    _run(job, threads, output, report, check, (checkpoint, every), as_json)
+        job.check()
+    backend = _on_ranks(ranks, hosts, restart, checkpoint)
+    _run(job, threads, output, report, check, (checkpoint, every), as_json, backend)
 
 
 @app.command()
@@ -151,6 +159,9 @@ def resume(
     report: ReportTo = None,
     check: CheckIt = False,
     every: Every = None,
+    ranks: Ranks = None,
+    hosts: Hosts = None,
+    restart: Restart = 0,
     as_json: Json = False,
 ) -> None:
     """Go on with a run from its checkpoint, to the same bits, and write what it looks like from there on."""
@@ -167,7 +178,65 @@ def resume(
         if wanted <= done:
             raise InputError(f"{path} has its {wanted} frames already; --frames says how many there shall be")
         job = replace(job, settings=replace(job.settings, frames=wanted))
-    _run(job, threads, output, report, check, (path, every), as_json, resumed=whole)
+    backend = _on_ranks(ranks, hosts, restart, path)
+    _run(job, threads, output, report, check, (path, every), as_json, backend, resumed=whole)
+
+
+def _on_ranks(ranks: int | None, hosts: str | None, restart: int, checkpoint: Path | None) -> str:
+    """The backend for a command that may run on several ranks.
+
+    Where the ranks are still to be started, they are, with the same command, and this process ends with them. Those
+    that are started already meet here, and all but the first stay until the end.
+    """
+    from .checks import extra, whole
+    from .cluster import in_job
+
+    if in_job():
+        from .backends.mpi import join
+
+        comm = join()
+        if ranks is not None and ranks != comm.size:
+            raise InputError(f"--ranks is {ranks}, but {comm.size} ranks were started")
+        return "mpi" if comm.size > 1 else "cpu"
+    if ranks is None:
+        if hosts or restart:
+            raise InputError(f"{'--hosts' if hosts else '--restart'} is for --ranks")
+        return "cpu"
+    from .cluster.launch import supervise
+
+    whole("ranks", ranks, 1)
+    if restart and checkpoint is None:
+        raise InputError("--restart goes on from a checkpoint: add --checkpoint")
+    extra("mpi4py", "mpi")
+    own = _without(sys.argv[1:], "--ranks", "--hosts", "--restart")
+    listed = [host.strip() for host in hosts.split(",") if host.strip()] if hosts else []
+
+    def again() -> list[str]:
+        kept = [part for name in ("--threads", "--every", "--out", "--report") for part in _with(own, name)]
+        return ["resume", str(checkpoint), *kept, *(flag for flag in ("--json", "--check") if flag in own)]
+
+    sys.exit(supervise(own, ranks, listed, checkpoint, restart, again, complain))
+
+
+def _without(arguments: list[str], *names: str) -> list[str]:
+    """Arguments of a command without some options, each with one value."""
+    kept, skip = [], False
+    for argument in arguments:
+        if not skip and argument.split("=")[0] not in names:
+            kept.append(argument)
+        skip = not skip and argument in names
+    return kept
+
+
+def _with(arguments: list[str], name: str) -> list[str]:
+    """An option of a command with its values, as often as it is given."""
+    found = []
+    for place, argument in enumerate(arguments):
+        if argument == name:
+            found += arguments[place : place + 2]
+        elif argument.startswith(f"{name}="):
+            found.append(argument)
+    return found
 
 
 def _run(
@@ -178,6 +247,7 @@ def _run(
     check: bool,
     checkpoints: tuple[Path | None, int | None],
     as_json: bool,
+    backend: str,
     resumed: Path | None = None,
 ) -> None:
     with preparing() as status:
@@ -198,7 +268,7 @@ def _run(
             if report.suffix.lower() != ".json":
                 raise InputError(f"cannot write {report}: a report's name must end in .json")
             check_writable(report)
-        simulation = job.simulation(threads, say=status)
+        simulation = job.simulation(threads, backend, say=status)
         if resumed:
             simulation.load(resumed)
         writers = open_writers(output or [], simulation.model, settings.dt, setup.camera)

@@ -118,9 +118,9 @@ class Simulation:
         if self.model.air and not getattr(self.solver, "TAKES_AIR", False):
             raise InputError(f"scene.blow: solver {type(self.solver).__name__} knows no air; use solver='implicit'")
         self._first_plan = self.solver.prepare(self.model, self.iterations, self.seed)
-        if threads is None:
-            self.threads = useful_threads(self._first_plan)
         self.backend = backend
+        if threads is None:
+            self.threads = min(useful_threads(self._first_plan), backends.most_threads(backend))
         self._load(self._first_plan)
         self.control = Control(self.model.gravity, wind=self.model.air.wind if self.model.air else (0.0, 0.0, 0.0))
         self.frame = 0

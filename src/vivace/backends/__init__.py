@@ -17,6 +17,7 @@ from ..collision.surface import Ways
 from ..coloring import Coloring
 from ..contacts import Found
 from ..holds import Hold
+from ..kernels.region import core_count
 from ..plan import Plan
 from ..registry import declared
 from ..state import State
@@ -221,6 +222,12 @@ class Sweeps(Protocol):
 def backends() -> dict[str, Callable[[Plan, State, int], Sweeps]]:
     """Every backend by its name: a function (plan, state, threads) -> Sweeps."""
     return declared(__name__, "BACKENDS")
+
+
+def most_threads(name: str) -> int:
+    """How many threads a backend has cores for, in this process."""
+    made = backends()[choice("backend", name, backends())]
+    return made.most_threads() if hasattr(made, "most_threads") else core_count()
 
 
 def load(name: str, plan: Plan, state: State, threads: int) -> Sweeps:

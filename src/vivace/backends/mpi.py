@@ -6,25 +6,32 @@ between. All numbers come out as they would on one rank: what is summed up is su
 
 import atexit
 import copyreg
+import hashlib
 import importlib
 import os
 import pickle
+import signal
+import socket
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
 from ..checks import extra
+from ..cluster.watchdog import VARIABLE, Pulse, Watch, address_towards
 from ..collision.surface import Ways
 from ..errors import InputError
 from ..holds import Hold
 from ..kernels.implicit import LENGTH
+from ..kernels.region import core_count
 from ..parts import Part, assign, part_of
 from ..plan import Plan
 from ..state import State, write_piece
@@ -34,12 +41,84 @@ from .cpu_implicit import CpuImplicit
 
 COMMAND, DATA, GO = 1, 2, 3  # tags
 PATIENCE, LONGEST_NAP = 2e-3, 5e-4  # [s] a rank that waits for work keeps its core busy so long, then naps
+ENDINGS = signal.SIGINT, signal.SIGTERM
 Token = tuple[str, tuple]
 
 
-def communicator() -> Any:
-    """All ranks of this job; one, if nobody has started more."""
-    return extra("mpi4py.MPI", "mpi").COMM_WORLD
+@cache
+def join() -> Any:
+    """All ranks of this job, or this process alone; on the first rank it returns, the others follow that one.
+
+    They end with it: what comes after this in a program is the first rank's.
+    """
+    comm = extra("mpi4py.MPI", "mpi").COMM_WORLD
+    if comm.size == 1 and VARIABLE not in os.environ:
+        return comm
+    pulse = _start_pulse(comm)
+    hosts = _check_versions(comm, pulse)
+    if comm.rank:
+        for ending in ENDINGS:
+            signal.signal(ending, signal.SIG_IGN)  # the first rank is told too, and ends them
+        Rank(comm).follow()
+        pulse.end()
+        sys.exit(0)
+
+    def stop() -> None:
+        for rank in range(1, comm.size):
+            _send(comm, ("stop", ()), rank, COMMAND)
+        pulse.end()
+
+    atexit.register(stop)
+    if threading.current_thread() is threading.main_thread():
+        for ending in ENDINGS:
+            signal.signal(ending, _interrupt)
+    _here.append(hosts.count(hosts[0]))
+    if _here[0] > core_count():
+        warnings.warn(f"{_here[0]} ranks share {core_count()} cores: ranks that wait keep them busy", stacklevel=2)
+    return comm
+
+
+_here: list[int] = []  # how many ranks are on this host
+_asked: list[int] = []  # signals that want an end
+
+
+def _interrupt(which: int, _: Any) -> None:
+    """Whoever wants to interrupt waits until the next frame: no rank may miss what the others do together."""
+    _asked.append(which)
+    if len(_asked) > 1:
+        raise KeyboardInterrupt
+
+
+def _start_pulse(comm: Any) -> Pulse:
+    """A sign of life for whoever watches: the command that has started this job, or else the first rank."""
+    place = os.environ.get(VARIABLE)
+    if comm.rank == 0 and place is None:
+        others = [host for host in comm.gather(socket.gethostname()) if host != socket.gethostname()]
+        place = Watch(comm.size, address_towards(others[0]) if others else "127.0.0.1").place
+    elif place is None:
+        comm.gather(socket.gethostname())
+    return Pulse(comm.bcast(place), comm.rank)
+
+
+def _check_versions(comm: Any, pulse: Pulse) -> list[str]:
+    """All ranks must run the same program, or they would not agree on what they send; gives their hosts."""
+    own = f"vivace {version('vivace')} ({_sources()}), Numba {version('numba')}, NumPy {version('numpy')}"
+    found = comm.allgather((socket.gethostname(), own))
+    for rank, (host, other) in enumerate(found):
+        if other != found[0][1]:
+            pulse.end()
+            if comm.rank == 0:
+                raise InputError(f"rank {rank} on {host} has {other}, rank 0 has {own}; all must be the same")
+            sys.exit(2)
+    return [host for host, _ in found]
+
+
+def _sources() -> str:
+    """A number for the sources of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
 
 
 class Halo:
@@ -333,10 +412,7 @@ class MpiSweeps:
     predict = update_velocities = None
 
     def __init__(self, plan: Plan, state: State, threads: int):
-        self.comm = communicator()
-        if self.comm.rank:
-            Rank(self.comm).follow()
-            sys.exit(0)  # the script, which all ranks run, is the first one's
+        self.comm = join()
         if plan.net is None:
             raise InputError("several ranks run the solver 'implicit' only, so far; use backend='cpu' for this one")
         if plan.model.touching is not None:
@@ -350,7 +426,12 @@ class MpiSweeps:
         self._prepared: dict[int, list[Token]] = {}
         self._give_parts(assign(plan.net, sizes, self.comm.size))
         self.state._sweeps = self
-        _running.add(self)
+
+    @staticmethod
+    def most_threads() -> int:
+        """The cores of this host are shared by the ranks on it."""
+        join()
+        return max(core_count() // (_here or [1])[0], 1)
 
     def _give_parts(self, owners: np.ndarray) -> None:
         """Every rank gets its part, with the state as it is here."""
@@ -394,6 +475,8 @@ class MpiSweeps:
         return [("stop_at_colliders", ())]
 
     def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
+        if _asked:
+            raise KeyboardInterrupt
         if holds:
             raise InputError("points cannot be held on several ranks, so far")
         self.tell("begin_frame", ways, duration, self.implicit.wind)
@@ -449,20 +532,5 @@ class MpiSweeps:
                 self.tell("prepare", number, tokens)
             self.state.has_moved()
 
-    def stop(self) -> None:
-        """Let the other ranks go."""
-        for rank in range(1, self.comm.size):
-            _send(self.comm, ("stop", ()), rank, COMMAND)
-
-
-_running: WeakSet[MpiSweeps] = WeakSet()
-
-
-def _stop_all() -> None:
-    if _running:
-        next(iter(_running)).stop()
-
-
-atexit.register(_stop_all)
 
 BACKENDS = {"mpi": MpiSweeps}

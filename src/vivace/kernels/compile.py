@@ -53,11 +53,19 @@ def kernel(function):
 
 
 class _Cache(FunctionCache):
-    """Numba's own looks at the file of a function alone; this one sees changes in what it calls, near it or here."""
+    """Numba's own looks at the file of a function alone; this one sees changes in what it calls, near it or here.
+
+    And it tells apart what one function becomes with different options.
+    """
+
+    def __init__(self, function, options):
+        super().__init__(function)
+        self._options = repr(sorted(options.items()))
 
     def _index_key(self, signature, codegen):
         folders = Path(self._py_func.__code__.co_filename).parent, Path(__file__).parent
-        return *super()._index_key(signature, codegen), *(_folder_digest(folder) for folder in folders)
+        digests = (_folder_digest(folder) for folder in folders)
+        return *super()._index_key(signature, codegen), self._options, *digests
 
 
 @cache
@@ -72,7 +80,7 @@ def compiled(function, **options):
     def compile_with(cache):
         dispatcher = njit(error_model="numpy", **options)(function)
         if cache:
-            dispatcher._cache = _Cache(function)
+            dispatcher._cache = _Cache(function, options)
         return dispatcher
 
     return cached(compile_with)

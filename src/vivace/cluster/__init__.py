@@ -1,0 +1,11 @@
+"""Jobs of several processes: starting them, watching over them, starting them again."""
+
+import os
+
+# What mpiexec and srun tell the processes that they start.
+RANK_NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+
+
+def in_job() -> bool:
+    """Whether this process is one of those that an mpiexec or srun has started."""
+    return any(name in os.environ for name in RANK_NAMES)

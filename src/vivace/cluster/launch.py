@@ -1,0 +1,101 @@
+"""A job started from one command: mpiexec with the same command on every rank, and a watch over them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..errors import InputError
+from .watchdog import VARIABLE, Watch, address_towards
+
+GRACE = 5.0  # [s] for a job to end by itself
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def find_mpiexec() -> Path:
+    """The mpiexec beside this interpreter, or else the first on the path."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise InputError("there is no mpiexec; it comes with: pip install 'vivace[mpi]'")
+    return Path(found)
+
+
+def mpiexec_command(mpiexec: Path, ranks: int, hosts: Sequence[str]) -> list[str]:
+    """How to start so many ranks; MPICH and Open MPI have different words for it."""
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
+    command = [str(mpiexec)]
+    if "Open MPI" in version or "OpenRTE" in version or "prrte" in version.lower():
+        command += ["--oversubscribe", "--bind-to", "none"]
+        command += ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        command += ["-x", VARIABLE]
+        command += ["--host", ",".join(hosts)] if hosts else []
+    elif hosts:
+        command += ["-hosts", ",".join(hosts)]
+    return [*command, "-n", str(ranks)]
+
+
+def supervise(
+    arguments: Sequence[str],
+    ranks: int,
+    hosts: Sequence[str],
+    checkpoint: Path | None,
+    restarts: int,
+    again: Callable[[], Sequence[str]],
+    say: Callable[[str], None],
+) -> int:
+    """Run `vivace arguments...` on all ranks until it ends, and gives its exit code.
+
+    When a rank is lost, it says which, and where to go on from; up to `restarts` times it goes on by itself, with
+    `again()` as arguments, without the host that was lost if there are others.
+    """
+    hosts = list(hosts)
+    while True:
+        code, lost = _run_once(arguments, ranks, hosts)
+        if lost is None or code in (0, BAD_INPUT, INTERRUPTED):
+            return code
+        there = checkpoint is not None and checkpoint.exists()
+        if restarts <= 0:
+            hint = f"go on with: vivace resume {checkpoint} --ranks {ranks}" if there else "there is no checkpoint yet"
+            say(f"{lost}; the job is ended; {hint}")
+            return 1
+        restarts -= 1
+        left = [host for host in hosts if f" on {host} " not in lost]
+        if hosts and left != hosts and left:
+            ranks, hosts = max(ranks - hosts.count((set(hosts) - set(left)).pop()), 1), left
+        start = f"from {checkpoint}" if there else "from the start"
+        say(f"{lost}; the job starts again {start} on {ranks} ranks, {restarts} more times if need be")
+        arguments = again() if there else arguments
+
+
+def _run_once(arguments: Sequence[str], ranks: int, hosts: Sequence[str]) -> tuple[int, str | None]:
+    """Exit code of a job, and who was lost."""
+    watch = Watch(ranks, address_towards(hosts[-1]) if hosts else "127.0.0.1")
+    command = [*mpiexec_command(find_mpiexec(), ranks, hosts), sys.executable, "-m", "vivace", *arguments]
+    environment = {**os.environ, VARIABLE: watch.place}
+    job = subprocess.Popen(command, env=environment, start_new_session=True)
+    before = {which: signal.signal(which, lambda *_: watch.interrupt()) for which in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        since = None
+        while job.poll() is None:
+            time.sleep(0.05)
+            if watch.lost:
+                since = since or time.monotonic()
+                if time.monotonic() - since > GRACE:  # it waits for a host that is gone
+                    os.killpg(job.pid, signal.SIGKILL)
+        time.sleep(0.3 if job.returncode else 0)  # who was lost may be known a moment later
+        return _exit_code(job.returncode), watch.lost if job.returncode else None
+    finally:
+        if job.poll() is None:
+            os.killpg(job.pid, signal.SIGKILL)
+        for which, handler in before.items():
+            signal.signal(which, handler)
+        watch.close()
+
+
+def _exit_code(code: int) -> int:
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,397 @@
+"""Several ranks: the same bits as one process, blocks that move, ranks that are lost, jobs that go on."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vivace as vv
+from vivace import checkpoint
+from vivace.cluster.watchdog import Pulse, Watch
+from vivace.parts import assign, block_graph, part_of
+
+pytest.importorskip("mpi4py", reason="needs pip install 'vivace[mpi]'")
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+needs_mpiexec = pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this interpreter")
+SCENE = ("corner-cloth", "--particles", 1600, "--solver", "implicit", "--iterations", 5, "--substeps", 1)
+
+# A cloth that swings against a sphere, in wind, with pins that travel; blocks change their ranks in the middle.
+PROGRAM = """
+import sys, numpy as np, vivace as vv
+frames, name, backend = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+scene = vv.Scene()
+cloth = scene.add_cloth(vv.Mesh.grid(30, 30), material=vv.MassSpring(100.0, damping=0.01))
+cloth.pin([0, 29])
+scene.add_collider(vv.Sphere(0.3, (0, -0.4, 0)))
+scene.add_collider(vv.Box((0.2, 0.2, 0.2)), motion=lambda t: (0.0, -0.8 + 0.3 * np.sin(t), 0.2))
+scene.blow(0.1, (0.5, 0.0, 0.3))
+solver = vv.ImplicitEuler(blocks=20)
+simulation = vv.Simulation(scene, solver, iterations=5, dt=0.01, backend=backend)
+start = simulation.positions
+for frame in range(frames):
+    if frame < 50:
+        simulation.move_pins([0, 29], start[[0, 29]] + [0, 0.004 * (frame + 1), 0])
+    simulation.step()
+    if backend == "mpi" and frame == frames // 2:
+        sweeps = simulation._sweeps
+        sweeps.migrate((sweeps.owners + np.arange(len(sweeps.owners)) % 2).astype(np.int32) % sweeps.comm.size)
+np.savez(name, positions=simulation.positions, velocities=simulation.velocities)
+"""
+
+
+def run_program(folder, ranks, frames, name):
+    (folder / "program.py").write_text(PROGRAM)
+    start = [] if ranks is None else [str(MPIEXEC), "-n", str(ranks)]
+    command = [*start, sys.executable, "program.py", str(frames), name, "cpu" if ranks is None else "mpi"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return np.load(folder / f"{name}.npz")
+
+
+@needs_mpiexec
+def test_same_bits_on_one_process_and_on_one_to_four_ranks_with_blocks_that_move(tmp_path):
+    expected = run_program(tmp_path, None, 400, "alone")
+    for ranks in (1, 2, 3, 4):
+        found = run_program(tmp_path, ranks, 400, f"on{ranks}")
+        for name in ("positions", "velocities"):
+            np.testing.assert_array_equal(found[name], expected[name])
+
+
+def vivace(*arguments, cwd, **options):
+    command = [sys.executable, "-m", "vivace", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, **options)
+
+
+@needs_mpiexec
+def test_runs_killed_at_any_frame_go_on_on_another_number_of_ranks_to_the_same_bits(tmp_path):
+    frames, generator = 60, np.random.default_rng(7)
+    whole = vivace("run", *SCENE, "--frames", frames, "--out", "whole.npz", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    expected = np.load(tmp_path / "whole.npz")["positions"][-1]
+    for _ in range(10):
+        for file in tmp_path.glob("run.ckpt*"):
+            file.unlink()
+        ranks, others = [int(number) for number in generator.choice([1, 2, 3], 2, replace=False)]
+        command = ["run", *SCENE, "--frames", 10**7, "--ranks", ranks, "--checkpoint", "run.ckpt", "--every", 1]
+        job = started(tmp_path, command)
+        wanted, deadline = int(generator.integers(1, 50)), time.monotonic() + 120
+        while frame_of(tmp_path / "run.ckpt") < wanted and time.monotonic() < deadline:
+            time.sleep(0.002)
+        kill_a_rank(job.pid, generator)
+        _, text = job.communicate(timeout=60)
+        assert job.returncode == 1 and b"has ended without a word" in text and b"vivace resume run.ckpt" in text
+        done = frame_of(tmp_path / "run.ckpt")
+        if done >= frames:  # it was faster than this test
+            continue
+        rest = vivace("resume", "run.ckpt", "--frames", frames, "--ranks", others, "--out", "rest.npz", cwd=tmp_path)
+        assert rest.returncode == 0, rest.stderr
+        np.testing.assert_array_equal(np.load(tmp_path / "rest.npz")["positions"][-1], expected)
+
+
+def started(folder, command):
+    whole = [sys.executable, "-m", "vivace", *map(str, command)]
+    return subprocess.Popen(whole, cwd=folder, stderr=subprocess.PIPE)
+
+
+def frame_of(path):
+    try:
+        return checkpoint.read_header(path)["frame"]
+    except vv.InputError:
+        return 0
+
+
+def ranks_of(supervisor):
+    """Processes that a supervisor's mpiexec has started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                environment = (entry / "environ").read_bytes()
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"VIVACE_WATCH=" in environment and b"PMI_RANK=" in environment and b"vivace" in arguments:
+                found.append(int(entry.name))
+    return found
+
+
+def kill_a_rank(supervisor, generator):
+    deadline = time.monotonic() + 60
+    while not (ranks := ranks_of(supervisor)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(int(generator.choice(ranks)), signal.SIGKILL)
+
+
+@needs_mpiexec
+def test_a_job_restarts_by_itself_and_ends_as_it_would_have(tmp_path):
+    whole = vivace("run", *SCENE, "--frames", 2000, "--out", "whole.npz", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    command = ["run", *SCENE, "--frames", 2000, "--ranks", 2, "--restart", 1, "--checkpoint", "run.ckpt", "--every", 20]
+    command += ["--out", "film.npz"]
+    job = started(tmp_path, command)
+    deadline = time.monotonic() + 120
+    while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
+        time.sleep(0.002)
+    kill_a_rank(job.pid, np.random.default_rng(0))
+    _, text = job.communicate(timeout=200)
+    assert job.returncode == 0 and b"the job starts again from run.ckpt on 2 ranks" in text
+    ends = [np.load(tmp_path / name)["positions"][-1] for name in ("film.npz", "whole.npz")]
+    np.testing.assert_array_equal(*ends)
+
+
+@needs_mpiexec
+def test_an_interrupt_ends_a_job_with_all_that_it_made(tmp_path):
+    command = [
+        "run",
+        *SCENE,
+        "--frames",
+        10**7,
+        "--ranks",
+        2,
+        "--checkpoint",
+        "run.ckpt",
+        "--every",
+        5,
+        "--out",
+        "a.npz",
+    ]
+    job = started(tmp_path, command)
+    deadline = time.monotonic() + 120
+    while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    job.send_signal(signal.SIGINT)
+    _, text = job.communicate(timeout=60)
+    assert job.returncode == 130 and b"stopped" in text
+    assert len(np.load(tmp_path / "a.npz")["positions"]) == frame_of(tmp_path / "run.ckpt")
+    left = {file.name for file in tmp_path.iterdir()} - {"run.ckpt.previous"}  # which it may have come to
+    assert left == {"a.npz", "run.ckpt"}
+
+
+@needs_mpiexec
+def test_bad_input_is_told_once_and_ends_all_ranks(tmp_path):
+    def error_of(*arguments):
+        answer = vivace(*arguments, cwd=tmp_path)
+        assert answer.returncode == 2, answer.stderr
+        told = [line for line in answer.stderr.splitlines() if "compiling kernels" not in line]
+        assert len(told) == 1, answer.stderr
+        return told[0]
+
+    assert "ranks is 0" in error_of("run", *SCENE, "--ranks", 0)
+    assert "--hosts is for --ranks" in error_of("run", *SCENE, "--hosts", "a,b")
+    assert "--restart goes on from a checkpoint" in error_of("run", *SCENE, "--ranks", 2, "--restart", 1)
+    assert "implicit" in error_of("run", "tablecloth", "--scale", 0.05, "--frames", 2, "--ranks", 2)
+    assert "is for one process" in error_of("run", touching_scene(tmp_path), "--solver", "implicit", "--ranks", 2)
+
+
+def touching_scene(folder):
+    (folder / "scene.py").write_text(
+        "import vivace as vv\ndef scene():\n    s = vv.Scene()\n"
+        "    s.add_cloth(vv.Mesh.grid(5, 5), material=vv.MassSpring(100.0))\n    s.self_collision(0.01)\n    return s\n"
+    )
+    return "scene.py"
+
+
+@needs_mpiexec
+def test_ranks_of_different_versions_refuse_to_work_together(tmp_path):
+    program = """
+import os
+import vivace.backends.mpi as mpi
+if os.environ["PMI_RANK"] == "1":
+    mpi._sources = lambda: "another"
+mpi.join()
+"""
+    (tmp_path / "program.py").write_text(program)
+    command = [str(MPIEXEC), "-n", "2", sys.executable, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0 and re.search(r"rank 1 on \S+ has vivace .*another.*, rank 0 has", done.stderr)
+
+
+def test_without_mpi4py_it_says_what_to_install(tmp_path):
+    (tmp_path / "mpi4py.py").write_text("raise ImportError('none here')")
+    answer = vivace("run", *SCENE, "--ranks", 2, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert answer.returncode == 2 and "pip install 'vivace[mpi]'" in answer.stderr
+
+
+@needs_mpiexec
+def test_under_an_mpiexec_of_ones_own_the_command_joins(tmp_path):
+    command = [str(MPIEXEC), "-n", "2", sys.executable, "-m", "vivace", "run", *map(str, SCENE), "--frames", "5"]
+    done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["frames"] == 5
+    wrong = subprocess.run([*command, "--ranks", "3"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert wrong.returncode != 0 and "--ranks is 3, but 2 ranks were started" in wrong.stderr
+
+
+@needs_mpiexec
+def test_a_rank_that_is_stopped_is_missed_within_30_seconds(tmp_path):
+    command = ["run", *SCENE, "--frames", 10**7, "--ranks", 2, "--checkpoint", "run.ckpt", "--every", 5]
+    job = started(tmp_path, command)
+    deadline = time.monotonic() + 120
+    while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    victim = max(ranks_of(job.pid))
+    os.kill(victim, signal.SIGSTOP)
+    since = time.monotonic()
+    _, text = job.communicate(timeout=60)
+    assert time.monotonic() - since < 30
+    assert job.returncode == 1 and b"has given no sign" in text and b"vivace resume run.ckpt" in text
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{victim}").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not ranks_of(job.pid)
+
+
+def can_make_namespaces():
+    if not (shutil.which("ip") and shutil.which("unshare")):
+        return False
+    made = subprocess.run(["ip", "netns", "add", "vivace-trial"], capture_output=True).returncode == 0
+    subprocess.run(["ip", "netns", "del", "vivace-trial"], capture_output=True)
+    return made
+
+
+HOSTS = [f"10.77.3.{i}" for i in (1, 2, 3, 4)]
+# Stands for ssh: HOST COMMAND..., in the network of that host.
+SSH = """#!/bin/bash
+while [[ "$1" == -* ]]; do case "$1" in -x|-q|-n|-T|-f) shift;; *) shift 2;; esac; done
+host=$1; shift
+exec ip netns exec vv${host##*.} unshare --uts bash -c "hostname $host; exec sh -c \\"\\$0\\"" "$*"
+"""
+
+
+@pytest.fixture
+def four_hosts(tmp_path):
+    """Four network namespaces with their own addresses, joined by a bridge."""
+
+    def ip(*arguments, check=True):
+        subprocess.run(["ip", *arguments], check=check, capture_output=True)
+
+    names = [f"vv{i}" for i in (1, 2, 3, 4)]
+    for name in ("vvs", *names):
+        ip("netns", "add", name)
+    try:
+        ip("-n", "vvs", "link", "add", "br0", "type", "bridge")
+        ip("-n", "vvs", "link", "set", "br0", "up")
+        for i, name in enumerate(names, 1):
+            ip("link", "add", f"v{i}", "netns", name, "type", "veth", "peer", "name", f"p{i}", "netns", "vvs")
+            ip("-n", "vvs", "link", "set", f"p{i}", "master", "br0", "up")
+            ip("-n", name, "addr", "add", f"{HOSTS[i - 1]}/24", "dev", f"v{i}")
+            ip("-n", name, "link", "set", f"v{i}", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        (tmp_path / "ssh").write_text(SSH)
+        (tmp_path / "ssh").chmod(0o755)
+        yield lambda i: ip("-n", "vvs", "link", "set", f"p{i}", "down")
+    finally:
+        for name in ("vvs", *names):
+            for pid in subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split():
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except OSError:
+                    pass
+            ip("netns", "del", name, check=False)
+
+
+@needs_mpiexec
+@pytest.mark.skipif(not can_make_namespaces(), reason="no network namespaces can be made here")
+def test_four_hosts_of_which_one_is_cut_off(tmp_path, four_hosts):
+    cut = four_hosts
+    environment = {**os.environ, "HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(tmp_path / "ssh")}
+
+    def command(*arguments):
+        return ["ip", "netns", "exec", "vv1", sys.executable, "-m", "vivace", *map(str, arguments)]
+
+    whole = vivace("run", *SCENE, "--frames", 300, "--out", "whole.npz", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    hosts = ["--ranks", 4, "--hosts", ",".join(HOSTS)]
+    short = command("run", *SCENE, "--frames", 20, *hosts, "--out", "short.npz")
+    done = subprocess.run(short, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    expected = np.load(tmp_path / "whole.npz")["positions"]
+    np.testing.assert_array_equal(np.load(tmp_path / "short.npz")["positions"], expected[:20])
+
+    long = command("run", *SCENE, "--frames", 10**7, *hosts, "--checkpoint", "run.ckpt", "--every", 2)
+    job = subprocess.Popen(long, cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    cut(4)
+    since = time.monotonic()
+    _, text = job.communicate(timeout=60)
+    assert time.monotonic() - since < 30
+    assert job.returncode == 1 and b"rank 3 on 10.77.3.4 has given no sign" in text, text
+    assert b"vivace resume run.ckpt" in text
+    frame = frame_of(tmp_path / "run.ckpt")
+    until = frame + 10
+    three = ["--ranks", 3, "--hosts", ",".join(HOSTS[:3])]
+    rest = command("resume", "run.ckpt", "--frames", until, *three, "--out", "rest.npz")
+    done = subprocess.run(rest, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    if until <= 300:
+        np.testing.assert_array_equal(np.load(tmp_path / "rest.npz")["positions"], expected[frame:until])
+
+
+def cloth_plan(side=40, blocks=20):
+    scene = vv.Scene()
+    scene.add_cloth(vv.Mesh.grid(side, side), material=vv.MassSpring(100.0)).pin(0)
+    return vv.ImplicitEuler(blocks=blocks).prepare(scene.build(), 5, 0)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+def test_parts_share_the_rows_and_know_whose_copies_they_have(ranks):
+    plan = cloth_plan()
+    owners = assign(plan.net, np.ones(plan.net.total), ranks)
+    parts = [part_of(plan, owners, rank) for rank in range(ranks)]
+    own = [part.rows[part.rows >= 0] for part in parts]
+    np.testing.assert_array_equal(np.sort(np.concatenate(own)), np.arange(len(plan.order)))
+    sizes = [sum(len(planned.vertices) for planned in part.plan.groups) for part in parts]
+    assert sum(sizes) == len(plan.groups[0].vertices)
+    for rank, part in enumerate(parts):
+        local = np.concatenate([part.rows, part.copies])
+        np.testing.assert_array_equal(part.plan.order, np.arange(len(local)))
+        for other, first, last in part.senders:
+            lent = dict(parts[other].receivers)[rank]
+            np.testing.assert_array_equal(local[first:last], parts[other].rows[lent])
+        # A row has its springs in the order of the whole.
+        net, whole = part.plan.net, plan.net
+        for row in (0, len(part.rows) // 2):
+            entries = slice(*net.offsets[row : row + 2])
+            wanted = whole.neighbors[slice(*whole.offsets[part.rows[row] : part.rows[row] + 2])]
+            np.testing.assert_array_equal(local[net.neighbors[entries]], wanted)
+        inner = net.neighbors[: net.offsets[net.starts[part.interior]]]
+        assert (inner < len(part.rows)).all()
+
+
+def test_blocks_go_to_ranks_by_their_costs():
+    net = cloth_plan().net
+    costs = np.ones(net.total)
+    costs[:5] = 6.0
+    owners = assign(net, costs, 2)
+    loads = np.bincount(owners, costs)
+    assert loads.max() / loads.mean() < 1.15
+    offsets, neighbors, counts = block_graph(net)
+    assert len(offsets) == net.total + 1 and (counts > 0).all() and len(neighbors) == offsets[-1]
+
+
+def test_a_watch_tells_who_was_lost_and_lets_go_who_says_farewell():
+    watch = Watch(1)
+    Pulse(watch.place, 0).end()
+    time.sleep(0.5)
+    assert watch.lost is None
+    watch.close()
+    stranger = Watch(1)
+    place = stranger.place.rsplit(":", 1)[0] + ":wrong"
+    program = "import sys; from vivace.cluster.watchdog import Pulse; Pulse(sys.argv[1], 3); import os; os._exit(0)"
+    subprocess.run([sys.executable, "-c", program, place], timeout=60)
+    time.sleep(0.5)
+    assert stranger.lost is None  # nobody of ours
+    subprocess.run([sys.executable, "-c", program, stranger.place], timeout=60)
+    time.sleep(0.5)
+    assert re.match(r"rank 3 on \S+ has ended without a word", stranger.lost)
+    stranger.close()
