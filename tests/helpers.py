@@ -23,6 +23,8 @@ def materials_of(solver):
     return getattr(solvers.solvers()[solver], "MATERIALS", ("ratios",))
 
 
+# Those that run every solver, in one process; several ranks are in test_mpi.py.
+BACKENDS = [name for name in backends.backends() if name != "mpi"]
 PHYSICAL = [name for name in solvers.solvers() if "physical" in materials_of(name)]
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import vivace as vv
-from helpers import WEIGHTLESS, bare_model, relaxed, rotation
+from helpers import BACKENDS, WEIGHTLESS, bare_model, relaxed, rotation
 from vivace import caching
-from vivace.backends import backends
 from vivace.collision import sampling
 from vivace.constraints import stretch
 from vivace.model import Surface
@@ -17,7 +16,7 @@ from vivace.progress import told_to
 
 pytest.importorskip("igl")
 VOXEL, RADIUS = 0.04, 0.5
-each_backend = pytest.mark.parametrize("backend", backends())
+each_backend = pytest.mark.parametrize("backend", BACKENDS)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 import vivace as vv
-from helpers import NOTHING, rotation
-from vivace.backends import backends
+from helpers import BACKENDS, NOTHING, rotation
 from vivace.collision.motion import check_way, composed, path_between, pose_of
 from vivace.kernels.pose import advance_pose
 
 G = 9.81
 PLATE = vv.Box((4.0, 0.1, 4.0), (0.0, -0.05, 0.0))
 SOLID = {"gauss-seidel": vv.Ratios(stretch=1.0, volume=1.0), "vivace": vv.Elastic(3e5), "pd-direct": vv.Elastic(3e5)}
-each_backend = pytest.mark.parametrize("backend", backends())
+each_backend = pytest.mark.parametrize("backend", BACKENDS)
 
 
 def pose(turn=(0.0, 0.0, 0.0), translation=(0.0, 0.0, 0.0)):

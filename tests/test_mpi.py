@@ -337,6 +337,74 @@ def test_four_hosts_of_which_one_is_cut_off(tmp_path, four_hosts):
         np.testing.assert_array_equal(np.load(tmp_path / "rest.npz")["positions"], expected[frame:until])
 
 
+UNEVEN = """
+import sys, numpy as np, vivace as vv
+from dataclasses import replace
+from vivace.backends import mpi
+run = mpi.Rank.run
+
+def slower(self, *arguments):
+    outcome = run(self, *arguments)
+    factor = 3 if self.comm.rank == 1 else 1
+    return replace(outcome, milliseconds={name: factor for name in ("solve",)})
+
+mpi.Rank.run = slower
+scene = vv.Scene()
+scene.add_cloth(vv.Mesh.grid(30, 30), material=vv.MassSpring(100.0)).pin(0)
+simulation = vv.Simulation(scene, vv.ImplicitEuler(blocks=40), iterations=5, dt=0.01, backend=sys.argv[1])
+for _ in simulation.run(25):
+    pass
+other = vv.Simulation(scene, vv.ImplicitEuler(blocks=40), iterations=6, dt=0.01, backend=sys.argv[1])
+other.take_over(simulation)
+for _ in other.run(5):
+    pass
+moved = simulation._sweeps.migrations if sys.argv[1] == "mpi" else 0
+shares = np.bincount(simulation._sweeps.owners) if sys.argv[1] == "mpi" else [0, 0]
+np.savez(sys.argv[2], positions=other.positions, moved=moved, shares=shares)
+"""
+
+
+@needs_mpiexec
+def test_blocks_leave_a_rank_that_has_more_to_do_and_another_simulation_takes_the_ranks_over(tmp_path):
+    (tmp_path / "uneven.py").write_text(UNEVEN)
+    for start, backend in (([], "cpu"), ([str(MPIEXEC), "-n", "2"], "mpi")):
+        command = [*start, sys.executable, "uneven.py", backend, backend]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0, done.stderr
+    alone, together = np.load(tmp_path / "cpu.npz"), np.load(tmp_path / "mpi.npz")
+    np.testing.assert_array_equal(together["positions"], alone["positions"])
+    assert together["moved"] == 1 and together["shares"][1] < 0.4 * together["shares"].sum()
+
+
+@needs_mpiexec
+def test_a_job_can_be_served_and_seen(tmp_path):
+    from vivace.live.client import Connection
+
+    command = ["serve", *SCENE[:1], "--scale", 0.05, *SCENE[3:], "--ranks", 2, "--port", 0, "--budget-ms", 0]
+    job = subprocess.Popen(
+        [sys.executable, "-m", "vivace", *map(str, command)],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        address = None
+        while address is None:
+            line = job.stdout.readline()
+            assert line, "the server has ended"
+            found = re.search(r"on 127\.0\.0\.1:(\d+)", line)
+            address = found and int(found[1])
+        connection = Connection("127.0.0.1", address)
+        frames = [connection.next_frame(timeout=60) for _ in range(3)]
+        assert frames[-1] is not None
+        connection.close()
+    finally:
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=60)
+    assert not ranks_of(job.pid)
+
+
 def cloth_plan(side=40, blocks=20):
     scene = vv.Scene()
     scene.add_cloth(vv.Mesh.grid(side, side), material=vv.MassSpring(100.0)).pin(0)

@@ -368,15 +368,20 @@ def serve(
     output: LastOut = None,
     last: Last = 10.0,
     frames: Annotated[int | None, typer.Option(help="End after so many frames [default: never].", min=1)] = None,
+    ranks: Ranks = None,
+    hosts: Hosts = None,
 ) -> None:
     """Simulate a scene for viewers on this or other computers, who may come and go (vivace view)."""
     given = {"iterations": iterations, "substeps": substeps}
     options = solver, scale, seed, threads, rate, budget_ms, recordings, given
-    beside = {"record": record, "output": output and (output, last), "stop_after": frames}
-    _serve(scene, options, replay, host=host, port=port, token=token, **beside)
+    beside: dict[str, Any] = {"record": record, "output": output and (output, last), "stop_after": frames}
+    backend = _on_ranks(ranks, hosts, 0, None)
+    if replay and backend != "cpu":
+        raise InputError("--replay is for one process")
+    _serve(scene, options, replay, backend=backend, host=host, port=port, token=token, **beside)
 
 
-def _serve(scene: str, options: tuple, replay: Path | None, **settings: Any) -> None:
+def _serve(scene: str, options: tuple, replay: Path | None, backend: str = "cpu", **settings: Any) -> None:
     solver, scale, seed, threads, rate, budget_ms, recordings, given = options
     _allow_threads(threads)
     with preparing() as status:
@@ -398,7 +403,7 @@ def _serve(scene: str, options: tuple, replay: Path | None, **settings: Any) -> 
         else:
             changes = {name: value for name, value in given.items() if value is not None}
             session, setup, rate = make_session(
-                scene, solver, scale, seed, threads, rate, budget_ms, recordings, changes, recorded
+                scene, solver, scale, seed, threads, rate, budget_ms, recordings, changes, recorded, backend
             )
     run_server(session, setup, rate, say=say, frames=frames, **settings)
 

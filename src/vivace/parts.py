@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from .batches import Partition
 from .kernels.compile import compiled
@@ -124,6 +125,13 @@ def assign(net: Net, costs: np.ndarray, ranks: int) -> np.ndarray:
     adjacency = pymetis.CSRAdjacency(offsets, neighbors)
     _, owners = pymetis.part_graph(ranks, adjacency, vweights=weights.tolist(), eweights=counts.tolist())
     return np.array(owners, np.int32)
+
+
+def renamed(owners: np.ndarray, before: np.ndarray, ranks: int) -> np.ndarray:
+    """The same shares under the numbers with which the most blocks stay where they were."""
+    common = np.zeros((ranks, ranks), np.int64)
+    np.add.at(common, (owners, before), 1)
+    return linear_sum_assignment(common, maximize=True)[1].astype(np.int32)[owners]
 
 
 @compiled

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import vivace as vv
-from helpers import COLLIDERS, advance, materials_of, noise, violations
-from vivace.backends import backends, load
+from helpers import BACKENDS, COLLIDERS, advance, materials_of, noise, violations
+from vivace.backends import load
 from vivace.solvers import find, solvers
 from vivace.state import State
 
-FAST = [name for name in backends() if name != "reference"]
-each_backend = pytest.mark.parametrize("backend", backends())
+FAST = [name for name in BACKENDS if name != "reference"]
+each_backend = pytest.mark.parametrize("backend", BACKENDS)
 each_fast_backend = pytest.mark.parametrize("backend", FAST)
 GRAVITY = (0.3, -9.81, 0.1)
 SURFACES = [example for examples in COLLIDERS.values() for example in examples]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import vivace as vv
-from helpers import COLLIDERS, bare_model, relaxed, rotation
-from vivace.backends import backends
+from helpers import BACKENDS, COLLIDERS, bare_model, relaxed, rotation
 from vivace.collision import colliders
 from vivace.collision.shape import Difference, Intersection, Moved, Union
 from vivace.constraints import stretch
@@ -19,7 +18,7 @@ each_collider = pytest.mark.parametrize(
         for number, example in enumerate(examples)
     ],
 )
-each_backend = pytest.mark.parametrize("backend", backends())
+each_backend = pytest.mark.parametrize("backend", BACKENDS)
 
 
 def evaluate(collider, points):

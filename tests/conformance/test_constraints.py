@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from helpers import bare_model, random_rotation, relaxed
-from vivace.backends import backends
+from helpers import BACKENDS, bare_model, random_rotation, relaxed
 from vivace.constraints import constraints
 from vivace.kernels.project import moved, projection
 from vivace.model import measure
 
 CONSTRAINTS = constraints()
 each_constraint = pytest.mark.parametrize("constraint", CONSTRAINTS.values(), ids=CONSTRAINTS)
-each_backend = pytest.mark.parametrize("backend", backends())
+each_backend = pytest.mark.parametrize("backend", BACKENDS)
 # Those whose rest is what they measure on the mesh.
 MEASURING = {name: constraint for name, constraint in CONSTRAINTS.items() if getattr(constraint, "REST_VALUES", 1) == 1}
 each_measuring_constraint = pytest.mark.parametrize("constraint", MEASURING.values(), ids=MEASURING)

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 import vivace as vv
-from helpers import COLLIDERS, NOTHING, WEIGHTLESS, advance, materials_of, momentum, noise, strain, violations
-from vivace.backends import backends
+from helpers import BACKENDS, COLLIDERS, NOTHING, WEIGHTLESS, advance, materials_of, momentum, noise, strain, violations
 from vivace.solvers import solvers
 
 G = 9.81
 # A solver with each kind of material that it takes.
 SOLVERS = [(solver, kind) for solver in solvers() for kind in materials_of(solver)]
-METHODS = [(*solver, backend) for solver in SOLVERS for backend in backends()]
+METHODS = [(*solver, backend) for solver in SOLVERS for backend in BACKENDS]
 KEEPING = [name for name, solver in solvers().items() if getattr(solver, "KEEPS_MOMENTUM", True)]
 PROMISING = [name for name, solver in solvers().items() if getattr(solver, "PROMISES_RESIDUAL", True)]
 

@@ -22,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from ..errors import InputError
 from ..holds import Hold
 from ..kernels.implicit import LENGTH
 from ..kernels.region import core_count
-from ..parts import Part, assign, part_of
+from ..parts import Part, assign, part_of, renamed
 from ..plan import Plan
 from ..state import State, write_piece
 from . import Outcome, Residual
@@ -41,6 +42,8 @@ from .cpu_implicit import CpuImplicit
 
 COMMAND, DATA, GO = 1, 2, 3  # tags
 PATIENCE, LONGEST_NAP = 2e-3, 5e-4  # [s] a rank that waits for work keeps its core busy so long, then naps
+# Ranks may differ by so much over so many frames; then blocks move, if the busiest one gets so much less to do.
+UNEVEN, WINDOW, GAIN = 1.25, 20, 0.9
 ENDINGS = signal.SIGINT, signal.SIGTERM
 Token = tuple[str, tuple]
 
@@ -383,6 +386,11 @@ class MpiState(State):
             for here, there, count in blocks:
                 table[there : there + count] = found[here : here + count]
 
+    def fetch_all(self) -> None:
+        """Have all here that the ranks have."""
+        for name in sorted(self._old):
+            self._fetch(name)
+
     def set(self, name: str, particles: slice | np.ndarray, values: np.ndarray) -> None:
         rows = self.plan.row_of[particles]
         if len(rows):
@@ -410,6 +418,7 @@ class MpiSweeps:
     """See `Sweeps`. Tokens are names; each rank runs its own sweeps for them."""
 
     predict = update_velocities = None
+    migrations = 0
 
     def __init__(self, plan: Plan, state: State, threads: int):
         self.comm = join()
@@ -422,10 +431,39 @@ class MpiSweeps:
         self.implicit.wind = np.zeros(4, np.float32)
         self.holds, self.rank, self._schedules = NoHolds(), Rank(self.comm), 0
         self.state = MpiState(plan)
+        for other in list(_current):
+            other.retire()
         sizes = np.diff(plan.net.starts).astype(float)
         self._prepared: dict[int, list[Token]] = {}
         self._give_parts(assign(plan.net, sizes, self.comm.size))
         self.state._sweeps = self
+        self._busy, self._frames = np.zeros(self.comm.size), 0
+        _current.add(self)
+
+    def retire(self) -> None:
+        """The ranks get other parts: what is theirs is fetched before."""
+        self.state.fetch_all()
+        self.state._sweeps = None
+        _current.discard(self)
+
+    def _mind_balance(self) -> None:
+        """Give blocks to other ranks when some have had much more to do than others for a while.
+
+        What a block costs is its share of what its rank was busy. The bits do not depend on who does what.
+        """
+        net = self.plan.net
+        assert net is not None
+        if self._frames < WINDOW or self.comm.size == 1:
+            return
+        busy, self._busy, self._frames = self._busy, np.zeros(self.comm.size), 0
+        if busy.max() < UNEVEN * busy.mean():
+            return
+        sizes = np.diff(net.starts).astype(float)
+        costs = sizes * (busy / np.maximum(np.bincount(self.owners, sizes, self.comm.size), 1))[self.owners]
+        owners = renamed(assign(net, costs, self.comm.size), self.owners, self.comm.size)
+        if np.bincount(owners, costs, self.comm.size).max() < GAIN * busy.max():
+            self.migrate(owners)
+            self.migrations += 1
 
     @staticmethod
     def most_threads() -> int:
@@ -477,6 +515,7 @@ class MpiSweeps:
     def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
         if _asked:
             raise KeyboardInterrupt
+        self._mind_balance()
         if holds:
             raise InputError("points cannot be held on several ranks, so far")
         self.tell("begin_frame", ways, duration, self.implicit.wind)
@@ -513,6 +552,8 @@ class MpiSweeps:
     def _joined(self, outcomes: list[Outcome]) -> Outcome:
         """What all ranks found, as one; times are those of the first."""
         self.state.has_moved()
+        self._busy += [sum(outcome.milliseconds.values()) for outcome in outcomes]
+        self._frames += 1
         residual = {}
         for planned in self.plan.groups:
             found = [outcome.residual.get(planned.group.name, Residual(0.0, 0.0)) for outcome in outcomes]
@@ -525,12 +566,13 @@ class MpiSweeps:
     def migrate(self, owners: np.ndarray) -> None:
         """Give blocks to other ranks, in the middle of a run."""
         if (owners != self.owners).any():
-            self.state.flush()
-            _ = self.state.fine_positions, self.state.fine_velocities
+            self.state.fetch_all()
             self._give_parts(owners)
             for number, tokens in self._prepared.items():
                 self.tell("prepare", number, tokens)
             self.state.has_moved()
 
+
+_current: WeakSet[MpiSweeps] = WeakSet()  # whose parts the ranks have
 
 BACKENDS = {"mpi": MpiSweeps}

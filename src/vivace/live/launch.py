@@ -38,13 +38,14 @@ def make_session(
     recordings: Path | None,
     changes: dict[str, Any],
     recorded: bool = False,
+    backend: str = "cpu",
 ) -> tuple[Session, scenes.Setup, float]:
     """A scene by its name, ready to run; also what its file says, and its rate."""
     extra("websockets", "live")
     setup = scenes.find(scene)
     settings = setup.chosen(**changes)
     motion = settings.iterations, settings.substeps, settings.dt, settings.damping
-    simulation = Simulation(setup.make(scale), solvers.find(solver), *motion, threads, seed)
+    simulation = Simulation(setup.make(scale), solvers.find(solver), *motion, threads, seed, backend)
     rate = 1 / settings.dt if rate is None else checks.number("rate", rate, 0, 1000, open_below=True)
     if budget_ms is None:
         budget_ms = default_budget(simulation, rate, settings.spend)

@@ -1,0 +1,149 @@
+"""Several ranks on this machine: what a frame of `corner-cloth` costs on each number of them, and on many by a model.
+
+Five iterations of the solver implicit, one thread a rank, the fastest frame of several, without and with reading all
+positions. Kinds of rows: `strong`, the same particles on more ranks; `weak`, the same particles for each rank; `threads`,
+one process without MPI; `model`. Speedup is over one rank; in `weak` it is what the ranks do together over what one
+does alone. Efficiency is speedup over cores, and `core ns a particle` the time of all cores.
+
+The model: T(P) = c n/P + (iterations + 1) (neighbors * latency + halo / bandwidth)
+                + (2 iterations + 4) * allreduce * ceil(log2 P)
+where c is measured here on one rank, neighbors are 4, and the halo is that of a square part of the grid: 4 sides of
+sqrt(n/P) particles, 2 rows deep, 32 bytes each. Nothing is hidden behind other work, and nobody reads the positions.
+Networks: latency, bandwidth, and time for each level of an allreduce.
+    as measured between two network namespaces of one machine: 8 us, 2.4 GB/s, 14.4 us
+    assumed, 1 GbE: 50 us, 0.117 GB/s, 50 us
+    assumed, fast fabric: 2 us, 10 GB/s, 2 us
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, log2, sqrt
+from typing import Any
+
+from ..kernels.region import core_count
+from .ranks import ITERATIONS, Case, measured
+
+NAME = "mpi-scaling"
+STRONG, WEAK = (10_000, 100_000, 1_000_000), 50_000  # particles; of each rank
+QUICK_STRONG, QUICK_WEAK = (2500,), 1225
+MODELLED = (2, 16, 100)  # ranks, each on a host of its own
+NEIGHBORS, HALO_DEPTH, ROW_BYTES = 4, 2, 32
+
+
+@dataclass(frozen=True)
+class Network:
+    latency: float  # [s]
+    bandwidth: float  # [bytes/s]
+    allreduce: float  # [s] a level
+
+
+NETWORKS = {
+    "shared memory, as measured": Network(8e-6, 2.4e9, 14.4e-6),
+    "1 GbE, assumed": Network(50e-6, 0.117e9, 50e-6),
+    "fast fabric, assumed": Network(2e-6, 10e9, 2e-6),
+}
+
+
+def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[dict[str, Any]]:
+    strong, weak = (QUICK_STRONG, QUICK_WEAK) if quick else (STRONG, WEAK)
+    rows: list[dict[str, Any]] = []
+    for ranks in _up_to(core_count()):
+        cases = [("strong", n) for n in strong] + [("weak", ranks * weak)]
+        progress(f"{ranks} ranks")
+        found = measured([Case(n, frames=frames_for(n)) for _, n in cases], ranks)
+        for (kind, _), row in zip(cases, found):
+            rows.append(_row(kind, row, ranks, 1, rows))
+            progress(f"{ranks} ranks: {row['particles']} particles done")
+    alone = {row["particles"]: row["step ms"] for row in rows if row["kind"] == "strong" and row["ranks"] == 1}
+    progress("threads of one process")
+    both = [Case(n, frames=frames_for(n), threads=threads, backend="cpu") for n in strong for threads in (1, 2)]
+    for case, row in zip(both, measured(both, None)):
+        rows.append(_row("threads", row, 1, case.threads, rows))
+    rows.sort(key=lambda row: (("strong", "threads", "weak").index(row["kind"]), row["particles"]))
+    return rows + [
+        _modelled(name, network, n, milliseconds, ranks)
+        for name, network in NETWORKS.items()
+        for n, milliseconds in alone.items()
+        for ranks in MODELLED
+    ]
+
+
+def frames_for(particles: int) -> int:
+    """Frames that take long enough to find a quiet one, and not too long."""
+    return min(max(4_000_000 // particles, 10), 400)
+
+
+def _up_to(cores: int) -> list[int]:
+    """1, 2, 4 and so on, and all cores."""
+    return sorted({*(2**i for i in range(cores.bit_length())), cores})
+
+
+def _row(kind: str, found: dict[str, Any], ranks: int, threads: int, before: list[dict[str, Any]]) -> dict[str, Any]:
+    particles, milliseconds, cores = found["particles"], found["step ms"], ranks * threads
+    row = {"kind": kind, "particles": particles, "ranks": ranks, "threads": threads, "frames": found["frames"]}
+    row |= {"step ms": milliseconds, "with positions ms": found["best ms"]}
+    like = "weak" if kind == "weak" else "strong"
+    base = next((old for old in before if old["kind"] == like and _same(kind, old, particles)), row)
+    rate = particles / milliseconds
+    speedup = rate / (base["particles"] / base["step ms"])
+    return {**row, "speedup": speedup, "efficiency": speedup / cores, "core ns a particle": 1e6 * cores / rate}
+
+
+def _same(kind: str, other: dict[str, Any], particles: int) -> bool:
+    return other["ranks"] == 1 and (kind == "weak" or other["particles"] == particles)
+
+
+def _modelled(name: str, network: Network, particles: int, alone: float, ranks: int) -> dict[str, Any]:
+    halo = 4 * sqrt(particles / ranks) * HALO_DEPTH * ROW_BYTES
+    exchange = NEIGHBORS * network.latency + halo / network.bandwidth
+    sums = network.allreduce * ceil(log2(ranks))
+    talking = 1e3 * ((ITERATIONS + 1) * exchange + (2 * ITERATIONS + 4) * sums)
+    milliseconds = alone / ranks + talking
+    return {
+        "kind": "model",
+        "network": name,
+        "particles": particles,
+        "ranks": ranks,
+        "threads": 1,
+        "step ms": milliseconds,
+        "of that talking ms": talking,
+        "speedup": alone / milliseconds,
+        "efficiency": alone / milliseconds / ranks,
+        "core ns a particle": 1e6 * milliseconds * ranks / particles,
+    }
+
+
+def plot(rows: list[dict[str, Any]], figure: Any) -> None:
+    counts = sorted({row["particles"] for row in rows if row["kind"] == "model"})
+    figure.set_size_inches(max(5.0 * (len(counts) + 1), 10), 5.5)
+    left, *others = figure.subplots(1, len(counts) + 1)
+    colors = ("#4477aa", "#cc6677", "#228833", "#aa3377")
+    most = max(row["ranks"] * row["threads"] for row in rows if row["kind"] != "model")
+    left.plot([1, most], [1, most], color="black", linewidth=0.8, label="ideal")
+    for n, color in zip(counts, colors):
+        for kind, style, label in (("strong", "o-", "ranks"), ("threads", "s:", "threads of one process")):
+            own = [row for row in rows if row["kind"] == kind and row["particles"] == n]
+            cores = [row["ranks"] * row["threads"] for row in own]
+            left.plot(cores, [row["speedup"] for row in own], style, color=color, label=f"{n:,} particles, {label}")
+    own = [row for row in rows if row["kind"] == "weak"]
+    label = f"{own[0]['particles']:,} particles for each rank"
+    left.plot([row["ranks"] for row in own], [row["speedup"] for row in own], "^--", color="gray", label=label)
+    left.set(xlabel="ranks, or threads", ylabel="speedup over one rank", title="Measured on this machine")
+    left.set_xticks(sorted({row["ranks"] for row in rows if row["kind"] != "model"} | {1, most}))
+    left.set_ylim(0, 2.2 * most)
+    left.legend(fontsize=8, loc="upper left")
+    for n, axes in zip(counts, others):
+        axes.plot([1, max(MODELLED)], [1, max(MODELLED)], color="black", linewidth=0.8, label="ideal")
+        for (name, _), color, style in zip(NETWORKS.items(), colors, ("s-", "^--", "v:")):
+            own = [row for row in rows if row["kind"] == "model" and (row["network"], row["particles"]) == (name, n)]
+            places, speedups = [1, *(row["ranks"] for row in own)], [1, *(row["speedup"] for row in own)]
+            axes.plot(places, speedups, style, color=color, label=f"model, {name}")
+        own = [row for row in rows if row["kind"] == "strong" and row["particles"] == n]
+        places, speedups = [row["ranks"] for row in own], [row["speedup"] for row in own]
+        axes.plot(places, speedups, "o", color="black", markerfacecolor="none", markersize=9, label="measured")
+        axes.set(xscale="log", yscale="log", xlabel="ranks, one a host", title=f"{n:,} particles, by the model")
+        axes.set_xticks([1, *MODELLED], [str(ranks) for ranks in (1, *MODELLED)])
+        axes.set_xticks([], minor=True)
+        axes.set_ylim(top=2000)
+        axes.legend(fontsize=8, loc="upper left")
+    figure.suptitle("A frame of corner-cloth on several ranks, 5 iterations")

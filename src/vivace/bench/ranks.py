@@ -1,0 +1,110 @@
+"""Frames of `corner-cloth` measured in processes of their own, on one rank or several: for the benches of clusters.
+
+    for row in measured([Case(10_000, 40)], ranks=2):
+
+Each row has `particles`, `blocks`, `rows of a block`, `frames`, milliseconds of a step (`step ms`, the best), the
+same with reading the positions (`best ms`, `median ms`), and the relative `residual` of the solves, their median.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..checks import extra
+from ..cluster.launch import find_mpiexec, mpiexec_command
+from ..scene import Scene
+from ..scenes import find
+from ..simulation import Simulation
+from ..solvers.implicit import ImplicitEuler
+
+ITERATIONS, DT, DAMPING = 5, 1 / 25, 0.5
+FIRST_FRAMES = 2  # not timed
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured."""
+
+    particles: int
+    blocks: int | None = None
+    preconditioner: str = "block-jacobi"
+    frames: int = 100
+    threads: int = 1
+    backend: str = "mpi"
+
+
+def measured(cases: Sequence[Case], ranks: int | None) -> Iterator[dict[str, Any]]:
+    """A row for each case, in turn; all of them in one job of so many ranks, or in one process if that is None."""
+    command = [sys.executable, "-m", __name__, json.dumps([asdict(case) for case in cases])]
+    if ranks is not None:
+        extra("mpi4py", "mpi")
+        command = [*mpiexec_command(find_mpiexec(), ranks, []), *command]
+    with tempfile.TemporaryFile("w+") as complaints:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True) as job:
+            assert job.stdout is not None
+            try:
+                for line in job.stdout:
+                    yield json.loads(line)
+                job.wait()
+            finally:
+                job.kill()
+        if job.returncode:
+            complaints.seek(0)
+            raise RuntimeError(f"{ranks or 1} ranks ended with {job.returncode}: {complaints.read()}")
+
+
+def measure(case: Case, scene: Scene) -> dict[str, Any]:
+    """A row of one case, measured here; frames on fewer threads than asked for do not count, unless all were."""
+    solver = ImplicitEuler(preconditioner=case.preconditioner, blocks=case.blocks)
+    simulation = Simulation(
+        scene, solver, ITERATIONS, dt=DT, damping=DAMPING, threads=case.threads, backend=case.backend
+    )
+    for _ in range(FIRST_FRAMES):
+        simulation.step()
+    times, residuals = [], []
+    for _ in range(case.frames):
+        start = time.perf_counter()
+        report = simulation.step()
+        stepped = time.perf_counter()
+        _positions = simulation.positions  # fetched from all ranks only when somebody looks
+        times.append((stepped - start, time.perf_counter() - start, report.threads))
+        assert report.solve is not None
+        residuals.append(report.solve.residual)
+    kept = [one[:2] for one in times if one[2] == case.threads] or [one[:2] for one in times]
+    step, whole = 1e3 * np.array(kept).T
+    net = simulation.plan.net
+    assert net is not None
+    return {
+        "particles": simulation.model.particle_count,
+        "blocks": net.total,
+        "rows of a block": int(np.diff(net.starts).max()),
+        "frames": len(kept),
+        "step ms": float(step.min()),
+        "best ms": float(whole.min()),
+        "median ms": float(np.median(whole)),
+        "residual": float(np.median(residuals)),
+    }
+
+
+def main(text: str) -> None:
+    cases = [Case(**case) for case in json.loads(text)]
+    if any(case.backend == "mpi" for case in cases):
+        from ..backends.mpi import join
+
+        join()
+    setup, scenes = find("corner-cloth"), {}
+    for case in cases:
+        if case.particles not in scenes:
+            scenes = {case.particles: setup.make(setup.scale_for(case.particles))}
+        print(json.dumps(measure(case, scenes[case.particles])), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
