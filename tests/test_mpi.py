@@ -200,6 +200,16 @@ def touching_scene(folder):
 
 
 @needs_mpiexec
+def test_the_program_of_the_guide_runs_on_two_ranks(tmp_path):
+    guide = (Path(__file__).parents[1] / "docs" / "cluster.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    (tmp_path / "program.py").write_text(program)
+    command = [str(MPIEXEC), "-n", "2", sys.executable, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.count("Solve(iterations=40") == 3, done.stderr
+
+
+@needs_mpiexec
 def test_ranks_of_different_versions_refuse_to_work_together(tmp_path):
     program = """
 import os
