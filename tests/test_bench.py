@@ -5,10 +5,14 @@ import shutil
 
 import pytest
 
+import vivace as vv
 from vivace.bench import benches
+from vivace.bench.ranks import Case, measured
 from vivace.bench.results import machine_name, write_csv
+from vivace.cluster.launch import find_mpiexec
 
 SLOW = {"pbd-table1", "start"}  # the parts of these are tested with the scenes and the command
+ON_RANKS = {"mpi-scaling", "zara-fig8"}
 
 
 @pytest.fixture(scope="module")
@@ -18,11 +22,21 @@ def rows_of():
     def rows(name):
         if name == "limit" and shutil.which("g++") is None and shutil.which("clang++") is None:
             pytest.skip("no C++ compiler")
+        if name in ON_RANKS:
+            skip_without_mpi()
         if name not in made:
             made[name] = benches()[name].run(quick=True, progress=lambda text: None)
         return made[name]
 
     return rows
+
+
+def skip_without_mpi():
+    pytest.importorskip("mpi4py", reason="needs pip install 'vivace[mpi]'")
+    try:
+        find_mpiexec()
+    except vv.InputError as problem:
+        pytest.skip(str(problem))
 
 
 @pytest.mark.parametrize("name", sorted(set(benches()) - SLOW))
@@ -52,6 +66,33 @@ def test_smallest_last_needs_no_more_colors_than_natural_or_random_order(rows_of
     rows = [row for row in rows_of("coloring") if row["scene"] == "tori x 0.3"]
     colors = {row["algorithm"]: sum(int(part) for part in row["colors"].split("+")) for row in rows}
     assert colors["smallest-last"] <= min(colors["natural"], colors["random"])
+
+
+def test_the_size_of_blocks_and_ranks_change_times_only(rows_of):
+    rows = [row for row in rows_of("zara-fig8") if row["particles"] == 1600]
+    assert {row["ranks"] for row in rows} == {1, 2} and len({row["rows of a block"] for row in rows}) == 3
+    for row in rows:
+        alike = [other for other in rows if other["rows of a block"] == row["rows of a block"]]
+        assert {other["relative residual"] for other in alike} == {row["relative residual"]}  # to the bit
+        assert row["relative residual"] == pytest.approx(rows[0]["relative residual"], rel=0.05)
+        assert 0 < row["best ms"] <= row["median ms"]
+
+
+def test_speedups_are_over_one_rank_and_the_model_knows_what_talking_costs(rows_of):
+    rows = rows_of("mpi-scaling")
+    assert all(row["speedup"] == 1 for row in rows if row["kind"] in ("strong", "weak") and row["ranks"] == 1)
+    alone = next(row["step ms"] for row in rows if row["kind"] == "strong" and row["ranks"] == 1)
+    (far,) = [row for row in rows if row.get("network", "").startswith("1 GbE") and row["ranks"] == 100]
+    halo = 4 * 5 * 2 * 32 / 0.117e9  # a part of 5 x 5 particles
+    talking = 1e3 * (6 * (4 * 50e-6 + halo) + 14 * 7 * 50e-6)
+    assert far["of that talking ms"] == pytest.approx(talking)
+    assert far["step ms"] == pytest.approx(alone / 100 + talking)
+
+
+def test_what_ends_a_job_of_ranks_is_told():
+    skip_without_mpi()
+    with pytest.raises(RuntimeError, match="(?s)2 ranks ended with .*blocks are more than there are particles"):
+        list(measured([Case(100, blocks=1000)], 2))
 
 
 def test_results_are_filed_by_machine():

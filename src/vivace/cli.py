@@ -344,7 +344,12 @@ def live(
     """Simulate a scene and open a page: watch it, drag it, change the solver while it runs."""
     given = {"iterations": iterations, "substeps": substeps}
     options = solver, scale, seed, threads, rate, budget_ms, recordings, given
-    beside = {"page_port": page_port, "browser": browser, "record": record, "output": output and (output, last)}
+    beside: dict[str, Any] = {
+        "page_port": page_port,
+        "browser": browser,
+        "record": record,
+        "output": output and (output, last),
+    }
     _serve(scene, options, replay, host="127.0.0.1", port=0, token=None, **beside)
 
 

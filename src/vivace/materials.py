@@ -182,9 +182,10 @@ class MassSpring:
         sides, diagonals, spans = spring_net(mesh)
         shear = self.structural if self.shear is None else self.shear
         bend = self.structural / 100 if self.bend is None else self.bend
-        for pairs, stiffness in ((sides, self.structural), (diagonals, shear), (spans, bend)):
-            if stiffness and len(pairs):
-                yield "stretch", pairs, {"compliance": 1 / stiffness, "damping": self.damping}
+        kinds = [kind for kind in ((sides, self.structural), (diagonals, shear), (spans, bend)) if kind[1]]
+        compliance = np.concatenate([np.full(len(pairs), 1 / stiffness, np.float32) for pairs, stiffness in kinds])
+        options = {"compliance": compliance, "damping": self.damping}
+        yield "stretch", np.concatenate([pairs for pairs, _ in kinds]), options
 
     def solid(self, mesh: Mesh) -> Iterator[Share]:
         yield "stretch", mesh.edges, {"compliance": 1 / self.structural, "damping": self.damping}

@@ -181,7 +181,7 @@ class Mesh:
 
         An edge of k triangles gives k - 1 hinges, between each triangle and the next.
         """
-        edges, wings, start = self._sides
+        edges, wings, start = self._sides()
         same = (edges[1:] == edges[:-1]).all(axis=1)
         first = np.flatnonzero(same)
         # Edge and first wing keep the winding of their triangle, so that the sign of the fold is the same all over.
@@ -191,10 +191,9 @@ class Mesh:
     @cached_property
     def boundary(self) -> np.ndarray:
         """Edges of one triangle only, (b, 2)."""
-        keys, first, counts = np.unique(
-            pair_keys(self._sides[0], len(self.vertices)), return_index=True, return_counts=True
-        )
-        return self._sides[0][first[counts == 1]].astype(np.int32)
+        sides, _, _ = self._sides()
+        _, first, counts = np.unique(pair_keys(sides, len(self.vertices)), return_index=True, return_counts=True)
+        return sides[first[counts == 1]].astype(np.int32)
 
     @cached_property
     def volumes(self) -> np.ndarray:
@@ -215,13 +214,12 @@ class Mesh:
         )
         return Mesh(vertices, self.triangles, self.tets)
 
-    @cached_property
     def _sides(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sides of all triangles, sorted: their vertices ascending, opposite vertex, whether they ascended before."""
         sides = np.concatenate([self.triangles[:, list(side)] for side in TRIANGLE_EDGES])
         wings = np.concatenate([self.triangles[:, 2], self.triangles[:, 0], self.triangles[:, 1]])
         ascending = np.sort(sides, axis=1)
-        order = np.lexsort((ascending[:, 1], ascending[:, 0]))
+        order = np.argsort(pair_keys(ascending, len(self.vertices)), kind="stable")
         return ascending[order], wings[order], (sides[:, 0] < sides[:, 1])[order]
 
 

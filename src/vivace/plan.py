@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -105,7 +106,9 @@ def planned_group(
     group: ConstraintGroup, vertices: np.ndarray, partition: Partition, coloring: Coloring | None, ratio: Ratio = None
 ) -> PlannedGroup:
     """A group on the rows `vertices`, put in the order of a partition."""
-    kept = partition.order
+    kept: Any = partition.order
+    if (kept == np.arange(len(kept))).all():
+        kept = slice(None)  # as they are, without a copy
     return PlannedGroup(
         group,
         partition,

@@ -365,6 +365,8 @@ def _named_apart(groups: list[ConstraintGroup]) -> tuple[ConstraintGroup, ...]:
 
 def _joined(parts: list[ConstraintGroup]) -> ConstraintGroup:
     """Constraints of one kind as one group."""
+    if len(parts) == 1:
+        return parts[0]
     first, names = (
         parts[0],
         ["vertices", "rest", "stiffness_ratio"] + ["compliance"] * (parts[0].compliance is not None),

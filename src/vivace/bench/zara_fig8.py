@@ -63,7 +63,7 @@ def _paper(particles: int) -> str:
 
 
 def plot(rows: list[dict[str, Any]], figure: Any) -> None:
-    figure.set_size_inches(11, 5)
+    figure.set_size_inches(11, 6)
     left, right = figure.subplots(1, 2)
     counts, colors = sorted({row["particles"] for row in rows}), ("#4477aa", "#cc6677", "#228833", "#aa3377")
     for ranks, shift, mark, color in zip(RANKS, (0.93, 1.07), "os", colors):
@@ -71,15 +71,17 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
         least, most = [min(times) / 1e3 for times in own], [max(times) / 1e3 for times in own]
         places = [n * shift for n in counts]
         left.vlines(places, least, most, color=color)
-        label = f"ours, {ranks} {'rank' if ranks == 1 else 'ranks'}, best frame, all sizes of blocks"
+        label = f"ours, {ranks} {'rank' if ranks == 1 else 'ranks'}: fastest size of blocks, up to the slowest"
         left.plot(places, least, f"{mark}-", color=color, label=label)
-    left.plot(counts, [PAPER[n][1] for n in counts], "v--", color="gray", label="paper, read off fig. 8: at most")
+    left.plot(
+        counts, [PAPER[n][1] for n in counts], "v--", color="gray", label="paper, read off fig. 8: the ends of its axes"
+    )
     known = [n for n in counts if PAPER[n][0] is not None]
     left.plot(known, [PAPER[n][0] for n in known], "^", color="gray")
     left.vlines(known, [PAPER[n][0] for n in known], [PAPER[n][1] for n in known], color="gray")
     left.set(xscale="log", yscale="log", xlabel="particles", ylabel="seconds a frame", title="Over the particles")
-    left.set_ylim(top=left.get_ylim()[1] * 60)
-    left.legend(fontsize=8, loc="upper left")
+    left.set_xticks(counts, [f"{n:,}" for n in counts])
+    left.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.12))
     for n, color in zip(counts, colors):
         for ranks, style in zip(RANKS, ("o-", "s--")):
             own_rows = [row for row in rows if (row["particles"], row["ranks"]) == (n, ranks)]
@@ -92,6 +94,7 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
             )
     right.set(xscale="log", yscale="log", xlabel="rows of a block", ylabel="milliseconds a frame")
     right.set_title("Ours, over the size of blocks")
-    right.set_ylim(top=right.get_ylim()[1] * 12)
-    right.legend(fontsize=8, ncols=2, loc="upper center")
+    right.set_xticks(SIZES, [str(size) for size in SIZES])
+    right.set_xticks([], minor=True)
+    right.legend(fontsize=9, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12))
     figure.suptitle("A cloth held at a corner, 5 iterations (paper 004, figure 8)")
