@@ -40,7 +40,7 @@ from .guard import shorten_until_balanced
 if TYPE_CHECKING:
     from .cpu import CpuSweeps
 
-SUMS = 4  # partial sums of each block, at most
+SUMS = 5  # partial sums of each block, at most
 
 
 class CpuImplicit:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..kernels.implicit import EXCESS, NUMBERS, SIZE, inverse_block, spring_block, spring_force
+from ..kernels.implicit import AFTER, ENERGY, MOTION, NUMBERS, WORK, inverse_block, spring_block, spring_force
 from . import Solve
 from .guard import shorten_until_balanced
 
@@ -61,7 +61,8 @@ class ReferenceImplicit:
         mass = np.zeros(self.rows)
         mass[self.free] = 1 / x[self.free, 3]
         self.mass, self.held = mass, mass + h * self.drag
-        self.energy = self._energy(x, v)
+        self.numbers[ENERGY] = self._energy(x, v)
+        self.numbers[MOTION] = float(mass @ (v[:, :3] ** 2).sum(axis=1)) / 2
         edge, slip = (tuple((rows[self.other] - rows[self.one])[:, :3].T) for rows in (x, v))
         impulse, self.alpha, w = spring_block(edge, slip, *self.values.T, h)
         self.w, pulls = np.stack(w, axis=1), np.stack(impulse, axis=1)
@@ -142,9 +143,7 @@ class ReferenceImplicit:
         h, free = float(self.sweeps.step), self.free
         work = -h * (force * v[:, :3])[~free].sum() + self.mass @ (v[:, :3] @ self.sweeps.impulse[:3])
         work += h * (self.drag[:, None] * (self.wind[:3] - v[:, :3]) * v[:, :3])[free].sum()
-        energy = self._energy(x, v)
-        self.numbers[EXCESS] = energy - work - self.energy
-        self.numbers[SIZE] = energy + abs(work) + self.energy
+        self.numbers[AFTER], self.numbers[WORK] = self._energy(x, v), work
 
     def _accelerate(self) -> None:
         self.sweeps.state.fine_velocities[: self.rows, :3] += self.change

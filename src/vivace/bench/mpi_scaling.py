@@ -4,7 +4,7 @@ Five iterations of the solver implicit, one thread a rank, the fastest frame of 
 positions. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as many particles for each rank;
 `threads`, one process without MPI; `model`. Speedup is over one rank; in `weak` it is what the ranks do together over
 what one does alone. Efficiency is speedup over cores, and `core ns a particle` counts the time of all cores. Where the
-median is far above the best, other programs have held the cores, and the row says little.
+median, with positions, is far above the best, other programs have held the cores, and the row says little.
 
 The model: T(P) = c n/P + (iterations + 1) (neighbors * latency + halo / bandwidth)
                 + (2 iterations + 4) * allreduce * ceil(log2 P)
@@ -82,11 +82,7 @@ def _up_to(cores: int) -> list[int]:
 def _row(kind: str, found: dict[str, Any], ranks: int, threads: int, before: list[dict[str, Any]]) -> dict[str, Any]:
     particles, milliseconds, cores = found["particles"], found["step ms"], ranks * threads
     row = {"kind": kind, "particles": particles, "ranks": ranks, "threads": threads, "frames": found["frames"]}
-    row |= {
-        "step ms": milliseconds,
-        "with positions ms": found["best ms"],
-        "median with positions ms": found["median ms"],
-    }
+    row |= {"step ms": milliseconds, "with positions ms": found["best ms"], "median ms": found["median ms"]}
     like = "weak" if kind == "weak" else "strong"
     base = next((old for old in before if old["kind"] == like and _same(kind, old, particles)), row)
     rate = particles / milliseconds
@@ -120,8 +116,11 @@ def _modelled(name: str, network: Network, particles: int, alone: float, ranks: 
 
 def plot(rows: list[dict[str, Any]], figure: Any) -> None:
     counts = sorted({row["particles"] for row in rows if row["kind"] == "model"})
-    figure.set_size_inches(max(5.0 * (len(counts) + 1), 10), 6.5)
-    left, *others = figure.subplots(1, len(counts) + 1)
+    lines = (len(counts) + 2) // 2
+    figure.set_size_inches(11, 5.5 * lines)
+    left, *others = figure.subplots(lines, 2, squeeze=False).flat
+    for axes in others[len(counts) :]:
+        axes.axis("off")
     colors = ("#4477aa", "#cc6677", "#228833", "#aa3377")
     most = max(row["ranks"] * row["threads"] for row in rows if row["kind"] != "model")
     left.plot([1, most], [1, most], color="black", linewidth=0.8, label="ideal")

@@ -32,8 +32,8 @@ from .vec3 import dot, sub
 HALF = np.float32(0.5)
 ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(1e-30)
 # Numbers of a solve, in one float64 array. TOLERANCE is given, of the residual relative to the first.
-MEASURE, FIRST, ALPHA, BETA, DONE, COUNT, TOLERANCE, ENERGY, EXCESS, SIZE = range(10)
-NUMBERS = 10
+MEASURE, FIRST, ALPHA, BETA, DONE, COUNT, TOLERANCE, ENERGY, MOTION, AFTER, WORK = range(11)
+NUMBERS = 11
 # What a spring becomes: alpha and w, its 3x3 block being alpha I + w w^T.
 COEFFICIENTS, SPRING_VALUES, INVERSE_VALUES = 4, 3, 6
 
@@ -115,8 +115,8 @@ def fade_kernel():
 def assemble_kernel(by_blocks):
     """The matrix, the right-hand side, and what the matrix makes of a free fall.
 
-    Four partial sums: the measure of the right-hand side, its product and that of the fall with the fall, and the
-    energy of motion and springs.
+    Five partial sums: the measure of the right-hand side, its product and that of the fall with the fall, the energy of
+    motion and springs, and that of motion alone.
     `by_blocks`: whether the preconditioner is the inverse of each particle's own block, or of its mass.
     Addresses: positions, velocities, motion, first eight of each block, partial sum of each block, bounds of the slots
     of each eight, neighbors, springs (stiffness, rest, damping), coefficients, residual, product, number of blocks in
@@ -146,7 +146,7 @@ def assemble_kernel(by_blocks):
             nothing,
         )
         for block in range(first, last):
-            total, gained, held_back, energy = 0.0, 0.0, 0.0, 0.0
+            total, gained, held_back, energy, motion_energy = 0.0, 0.0, 0.0, 0.0, 0.0
             for eight in range(eights[block], eights[block + 1]):
                 here, velocity = load_rows(positions, eight), load_rows(velocities, eight)
                 free = here[3] > ZERO
@@ -200,7 +200,10 @@ def assemble_kernel(by_blocks):
                 total += sum_of_lanes(dot(r, precondition(inverse, r)))
                 gained += sum_of_lanes(dot(r, fall))
                 held_back += sum_of_lanes(dot(q, fall))
-                energy += sum_of_lanes(HALF * (mass * dot(velocity, velocity) + strained))
+                moving = HALF * mass * dot(velocity, velocity)
+                energy += sum_of_lanes(moving + HALF * strained)
+                motion_energy += sum_of_lanes(moving)
+            partial[4 * sums + ids[block]] = motion_energy
             partial[ids[block]] = total
             partial[sums + ids[block]] = gained
             partial[2 * sums + ids[block]] = held_back
@@ -503,10 +506,9 @@ def sum_kernel(what):
                 numbers[FIRST], numbers[COUNT], numbers[BETA] = total, 0.0, 0.0
                 numbers[ALPHA] = 0.0 if held_back <= 0.0 else gained / held_back
                 numbers[ENERGY] = sum_of(partial, 3 * count, count)
+                numbers[MOTION] = sum_of(partial, 4 * count, count)
             elif what == BALANCE:
-                work = sum_of(partial, count, count)
-                numbers[EXCESS] = total - work - numbers[ENERGY]
-                numbers[SIZE] = total + abs(work) + numbers[ENERGY]
+                numbers[AFTER], numbers[WORK] = total, sum_of(partial, count, count)
             elif what == BEGIN:
                 numbers[MEASURE] = total
                 enough = numbers[TOLERANCE] * numbers[TOLERANCE] * numbers[FIRST]
