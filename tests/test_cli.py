@@ -77,6 +77,7 @@ def test_a_scene_is_made_with_as_many_particles_as_asked():
         ).stdout
     )
     assert answer["particles"] == 900 and answer["iterations"] == 5 and "energy" in answer["milliseconds"]
+    assert answer["solve"]["iterations"] == 5 and 0 < answer["solve"]["residual"] < 1
     assert "particles is 0" in error_of("run", "corner-cloth", "--particles", 0)
     assert "--particles or --scale" in error_of("run", "corner-cloth", "--particles", 100, "--scale", 2)
 

@@ -51,7 +51,7 @@ PINNED = {
     "sheets": 0.3037,
     "noodles": 0.00620,
     "cloth-heap": 0.5306,
-    "corner-cloth": 0.3012,
+    "corner-cloth": 0.8012,
 }
 
 

@@ -23,6 +23,8 @@ EXTRAS = {
     "trimesh": ("mesh files", "mesh"),
     "websockets": ("serving a simulation", "live"),
     "viser": ("the live page", "live"),
+    "mpi4py": ("several ranks", "mpi"),
+    "pymetis": ("blocks shared out to ranks", "mpi"),
 }
 
 

@@ -116,6 +116,7 @@ def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[s
         "residual": {group: vars(residual) for group, residual in reports[-1].residual.items()} if reports else {},
         "written": recording.written,
         **({"touches": vars(reports[-1].touches)} if reports and reports[-1].touches else {}),
+        **({"solve": vars(reports[-1].solve)} if reports and reports[-1].solve else {}),
     }
 
 

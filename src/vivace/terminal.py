@@ -97,6 +97,9 @@ def print_summary(summary: dict[str, Any]) -> None:
             f"contacts at the end: {touches['contacts']} in {_count(touches['colors'], 'color')}, "
             f"{touches['overflow']} averaged; room for them was made larger {_count(touches['times_grown'], 'time')}"
         )
+    if "solve" in summary:
+        solve = summary["solve"]
+        say(f"linear system at the end: {_count(solve['iterations'], 'iteration')} left {solve['residual']:.1e} of it")
     for name, residual in summary["residual"].items():
         unit = summary["units"][name]
         say(f"residual {name}: RMS {residual['rms']:.2e}, largest {residual['largest']:.2e} {unit}".rstrip())

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..checks import choice, vector
+from ..checks import choice, number, vector
 from ..checks import extra as extra  # for writers
 from ..errors import InputError
 from ..files import partial_name as partial_name  # for writers
@@ -21,14 +21,20 @@ from ..registry import declared
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a picture is taken from, and of what [m]."""
+    """Where a picture is taken from, and of what [m].
+
+    ground: height of the ground, where the scene has no level floor; by default it lies below the bodies as they start.
+    """
 
     eye: tuple[float, float, float]
     target: tuple[float, float, float]
+    ground: float | None = None
 
     def __post_init__(self) -> None:
         vector("Camera eye", self.eye)
         vector("Camera target", self.target)
+        if self.ground is not None:
+            number("Camera ground", self.ground)
 
 
 class Writer(Protocol):

@@ -58,6 +58,8 @@ class Renderer:
         self._pyvista, self._model = pyvista, model
         low, high = model.positions.min(axis=0), model.positions.max(axis=0)
         self._ground = ground_height(model)
+        if self._ground is None and camera is not None:
+            self._ground = camera.ground
         if self._ground is None:
             # Nothing to fall on: room for a body to hang or fall by its own size.
             low = low - np.array([0, 0.9 * np.ptp(model.positions, axis=0).max(), 0], np.float32)

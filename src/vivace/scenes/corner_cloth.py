@@ -14,8 +14,8 @@ from . import Settings, Statement
 NAME = "corner-cloth"
 SETTINGS = Settings(iterations=40, substeps=8, dt=1 / 25, frames=100, damping=0.5)
 PAPER = Settings(iterations=5, dt=1 / 25, frames=100, damping=0.5)
-CAMERA = Camera((2.6, 0.9, 2.6), (-0.3, 0.35, -0.3))
-SIZE, HEIGHT, DENSITY = 1.0, 1.2, 0.2
+CAMERA = Camera((2.5, 1.6, 1.8), (-0.35, 0.9, -0.35), ground=0.1)
+SIZE, HEIGHT, DENSITY = 1.0, 1.7, 0.2
 FABRIC = MassSpring(structural=200.0, shear=100.0, bend=1.0, damping=0.01)
 
 
