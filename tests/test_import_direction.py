@@ -14,7 +14,7 @@ ROOT = Path(vivace.__file__).parent
 LAYERS = (
     ("errors", "checks", "registry", "caching", "progress", "files", "cluster"),
     ("kernels",),
-    ("graph", "mesh", "model"),
+    ("graph", "mesh", "model", "halving"),
     ("constraints", "collision", "coloring"),
     ("batches", "materials", "springs", "system"),
     ("layout", "factor"),

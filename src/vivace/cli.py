@@ -135,6 +135,7 @@ def run(
 ) -> None:
     """Simulate a scene and write what it looks like."""
     _allow_threads(threads)
+    backend = _on_ranks(ranks, hosts, restart, checkpoint)
     given: dict[str, Any] = {"iterations": iterations, "substeps": substeps, "frames": frames, "dt": dt}
     given |= {"damping": damping, "spend": spend}
     with preparing():
@@ -145,8 +146,6 @@ def run(
         settings = setup.chosen(paper, **{name: value for name, value in given.items() if value is not None})
         options = {} if colors is None else {"colors": _number_or_name(colors)}
         job = Job(scene, _scale(setup, scale, particles), solver, options, settings, seed, budget_ms)
-        job.check()
-    backend = _on_ranks(ranks, hosts, restart, checkpoint)
     _run(job, threads, output, report, check, (checkpoint, every), as_json, backend)
 
 
@@ -166,6 +165,7 @@ def resume(
 ) -> None:
     """Go on with a run from its checkpoint, to the same bits, and write what it looks like from there on."""
     _allow_threads(threads)
+    backend = _on_ranks(ranks, hosts, restart, path)
     with preparing():
         from dataclasses import replace
 
@@ -178,7 +178,6 @@ def resume(
         if wanted <= done:
             raise InputError(f"{path} has its {wanted} frames already; --frames says how many there shall be")
         job = replace(job, settings=replace(job.settings, frames=wanted))
-    backend = _on_ranks(ranks, hosts, restart, path)
     _run(job, threads, output, report, check, (path, every), as_json, backend, resumed=whole)
 
 

@@ -7,6 +7,7 @@ from numba import prange
 
 from .constraints import stretch
 from .errors import InputError
+from .halving import halve
 from .kernels.compile import compiled, compiled_parallel
 from .kernels.implicit import SPRING_VALUES
 from .kernels.lanes import WIDTH
@@ -34,6 +35,11 @@ class Net:
     @property
     def rows(self) -> int:
         return len(self.offsets) - 1
+
+    def forget(self) -> None:
+        """Give back the memory of the springs, where they are laid out and nobody will ask for them again."""
+        object.__setattr__(self, "neighbors", self.neighbors[:0].copy())
+        object.__setattr__(self, "values", self.values[:0].copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,38 +105,10 @@ def lay_out(net: Net) -> SpringLists:
 
 
 def order_in_blocks(rest: np.ndarray) -> np.ndarray:
-    """Particles in an order in which those in turn are near each other without forces: halves of halves."""
+    """Particles in an order in which those in turn are near each other without forces."""
     order = np.arange(len(rest))
-    _halve(rest.astype(np.float64), order)
+    halve(rest.astype(np.float64), order, 0, len(order), True)
     return order
-
-
-@compiled
-def _halve(points: np.ndarray, order: np.ndarray) -> None:
-    """Cut in two across the longest side, at a whole number of eights, until eight are left."""
-    waiting = [(0, len(order))]
-    while len(waiting):
-        first, last = waiting.pop()
-        if last - first <= WIDTH:
-            order[first:last].sort()
-            continue
-        axis, longest = 0, -1.0
-        for k in range(3):
-            low, high = np.inf, -np.inf
-            for place in range(first, last):
-                low, high = min(low, points[order[place], k]), max(high, points[order[place], k])
-            if high - low > longest:
-                axis, longest = k, high - low
-        along = np.empty(last - first)
-        for place in range(first, last):
-            along[place - first] = points[order[place], axis]
-        # Sizes are powers of two times eight, so that blocks of such sizes are compact too.
-        half = WIDTH
-        while 2 * half < last - first:
-            half *= 2
-        order[first:last] = order[first:last][np.argsort(along, kind="mergesort")]
-        waiting.append((first, first + half))
-        waiting.append((first + half, last))
 
 
 @compiled

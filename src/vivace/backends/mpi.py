@@ -211,6 +211,7 @@ class Rank:
         self.state.fine_positions[:count, :3], self.state.fine_velocities[:count, :3] = positions, velocities
         self.state.positions[:count, :3], self.state.velocities[:count, :3] = positions, velocities
         self.sweeps = PartSweeps(self.comm, part, self.state, threads)
+        self.sweeps.implicit.net.forget()
         self.schedules = {}
 
     def prepare(self, number: int, tokens: list[Token]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..halving import halve
 from ..kernels.compile import compiled
 from ..kernels.lanes import WIDTH
 
@@ -33,7 +34,9 @@ def make_clusters(corners: np.ndarray, rest: np.ndarray, labels: np.ndarray) -> 
     order = np.argsort(labels, kind="stable")
     sizes = np.unique(labels, return_counts=True)[1]
     ends = np.cumsum(sizes)
-    _halve(rest[corners].mean(axis=1), order, ends - sizes, ends)
+    middles = rest[corners].mean(axis=1)
+    for first, last in zip(ends - sizes, ends):
+        halve(middles, order, first, last, False)
     blocks = -(-sizes // WIDTH)
     first = (np.cumsum(blocks) - blocks) * WIDTH  # the place of each label's first
     places = np.repeat(first - (ends - sizes), sizes) + np.arange(len(order))
@@ -50,28 +53,3 @@ def _lanes(things, chosen):
         if things[place] >= 0 and chosen[things[place]]:
             lanes[place // WIDTH] |= np.uint8(1 << place % WIDTH)
     return lanes
-
-
-@compiled
-def _halve(middles, order, firsts, lasts):
-    """Sort each part of the order so that every eight in turn are near each other."""
-    for part in range(len(firsts)):
-        waiting = [(firsts[part], lasts[part])]
-        while len(waiting):
-            first, last = waiting.pop()
-            if last - first <= WIDTH:
-                continue
-            axis, longest = 0, -1.0
-            for k in range(3):
-                low, high = np.inf, -np.inf
-                for place in range(first, last):
-                    low, high = min(low, middles[order[place], k]), max(high, middles[order[place], k])
-                if high - low > longest:
-                    axis, longest = k, high - low
-            along = np.empty(last - first)
-            for place in range(first, last):
-                along[place - first] = middles[order[place], axis]
-            order[first:last] = order[first:last][np.argsort(along, kind="mergesort")]
-            middle = first + WIDTH * ((last - first + 2 * WIDTH - 1) // (2 * WIDTH))
-            waiting.append((first, middle))
-            waiting.append((middle, last))
