@@ -37,6 +37,7 @@ class ImplicitEuler:
 
     MATERIALS: ClassVar[tuple[str, ...]] = ("springs",)
     PROMISES_RESIDUAL: ClassVar[bool] = False
+    KEEPS_MOMENTUM: ClassVar[bool] = False
     BEARS_BLOCKS: ClassVar[bool] = False
     TAKES_AIR: ClassVar[bool] = True
 
