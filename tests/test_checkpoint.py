@@ -94,7 +94,8 @@ def test_a_truncated_one_is_refused_and_the_one_before_it_taken(two, share):
     with pytest.raises(vv.InputError, match="is not whole|no checkpoint"):
         made().load(two)
     with pytest.warns(UserWarning, match="going on from a.ckpt.previous"):
-        assert checkpoint.read_header(checkpoint.find_whole(two))["frame"] == 1
+        checkpoint.recover(two)
+    assert checkpoint.read_header(two)["frame"] == 1
 
 
 @pytest.mark.parametrize("place", [40, -10, -2000])
@@ -108,7 +109,14 @@ def test_a_damaged_one_is_refused_and_the_one_before_it_taken(two, place):
         before.load(two)
     np.testing.assert_array_equal(before.positions, untouched)
     with pytest.warns(UserWarning, match="going on from"):
-        checkpoint.find_whole(two)
+        checkpoint.recover(two)
+    resumed = made()
+    resumed.load(two)
+    resumed.step()
+    resumed.save(two)  # the damaged one is not kept as the one before
+    frames = [checkpoint.read_header(path)["frame"] for path in (two, checkpoint.previous_name(two))]
+    assert frames == [2, 1]
+    made().load(checkpoint.previous_name(two))
 
 
 def test_what_is_no_checkpoint_is_named(tmp_path):

@@ -72,7 +72,7 @@ def vivace(*arguments, cwd, **options):
 
 @needs_mpiexec
 def test_runs_killed_at_any_frame_go_on_on_another_number_of_ranks_to_the_same_bits(tmp_path):
-    frames, generator = 60, np.random.default_rng(7)
+    frames, generator, resumed = 60, np.random.default_rng(7), 0
     whole = vivace("run", *SCENE, "--frames", frames, "--out", "whole.npz", cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
     expected = np.load(tmp_path / "whole.npz")["positions"][-1]
@@ -94,6 +94,8 @@ def test_runs_killed_at_any_frame_go_on_on_another_number_of_ranks_to_the_same_b
         rest = vivace("resume", "run.ckpt", "--frames", frames, "--ranks", others, "--out", "rest.npz", cwd=tmp_path)
         assert rest.returncode == 0, rest.stderr
         np.testing.assert_array_equal(np.load(tmp_path / "rest.npz")["positions"][-1], expected)
+        resumed += 1
+    assert resumed >= 5
 
 
 def started(folder, command):
@@ -213,7 +215,7 @@ def test_the_program_of_the_guide_runs_on_two_ranks(tmp_path):
 def test_ranks_of_different_versions_refuse_to_work_together(tmp_path):
     program = """
 import os
-import vivace.backends.mpi as mpi
+import vivace.backends.mpi_join as mpi
 if os.environ["PMI_RANK"] == "1":
     mpi._sources = lambda: "another"
 mpi.join()
@@ -236,6 +238,9 @@ def test_under_an_mpiexec_of_ones_own_the_command_joins(tmp_path):
     done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["frames"] == 5
+    many = [len(os.sched_getaffinity(0)) + 1 if part == "2" else part for part in command[:3]]
+    crowd = subprocess.run([*map(str, many), *command[3:]], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert crowd.returncode == 0 and f"warning: {many[2]} ranks share" in crowd.stderr
     wrong = subprocess.run([*command, "--ranks", "3"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert wrong.returncode != 0 and "--ranks is 3, but 2 ranks were started" in wrong.stderr
 
@@ -350,7 +355,7 @@ def test_four_hosts_of_which_one_is_cut_off(tmp_path, four_hosts):
 UNEVEN = """
 import sys, numpy as np, vivace as vv
 from dataclasses import replace
-from vivace.backends import mpi
+from vivace.backends import mpi_rank as mpi
 run = mpi.Rank.run
 
 def slower(self, *arguments):
@@ -384,6 +389,39 @@ def test_blocks_leave_a_rank_that_has_more_to_do_and_another_simulation_takes_th
     alone, together = np.load(tmp_path / "cpu.npz"), np.load(tmp_path / "mpi.npz")
     np.testing.assert_array_equal(together["positions"], alone["positions"])
     assert together["moved"] == 1 and together["shares"][1] < 0.4 * together["shares"].sum()
+
+
+RETURNING = """
+import numpy as np, vivace as vv
+scene = vv.Scene()
+scene.add_cloth(vv.Mesh.grid(20, 20), material=vv.MassSpring(300.0)).pin(0)
+simulation = vv.Simulation(scene, vv.ImplicitEuler(blocks=9), iterations=5, dt=0.02, backend="mpi")
+
+def on():
+    for _ in simulation.run(20):
+        pass
+    return simulation.positions
+
+on()
+simulation.save("a.ckpt")
+first = on()
+simulation.load("a.ckpt")
+assert simulation.frame == 20 and (on() == first).all()
+try:
+    simulation.grab(50)
+except vv.InputError as problem:
+    print(problem)
+simulation.step()
+"""
+
+
+@needs_mpiexec
+def test_a_simulation_on_ranks_returns_to_its_checkpoint_and_refuses_to_be_held(tmp_path):
+    (tmp_path / "returning.py").write_text(RETURNING)
+    command = [str(MPIEXEC), "-n", "2", sys.executable, "returning.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "grab: points cannot be held on several ranks, so far\n"
 
 
 @needs_mpiexec

@@ -154,12 +154,14 @@ def load(path: str | os.PathLike, simulation: "Simulation") -> dict[str, Any]:
     return header["about"]
 
 
-def find_whole(path: str | os.PathLike) -> Path:
-    """The newest checkpoint that is whole: at `path`, or the one before it, with a warning that says why."""
+def recover(path: str | os.PathLike) -> None:
+    """Make sure that there is a whole checkpoint at `path`: if need be the one before it, with a warning that says why.
+
+    It takes the place of the damaged one, which would else be kept as the one before when the next is written.
+    """
     path = Path(path)
     try:
         _check_whole(path)
-        return path
     except InputError as problem:
         before = previous_name(path)
         try:
@@ -167,7 +169,7 @@ def find_whole(path: str | os.PathLike) -> Path:
         except InputError:
             raise problem from None
         warnings.warn(f"{problem}; going on from {before.name}, which is whole", stacklevel=2)
-        return before
+        os.replace(before, path)
 
 
 def _check_whole(path: Path) -> None:

@@ -169,16 +169,16 @@ def resume(
     with preparing():
         from dataclasses import replace
 
-        from .checkpoint import find_whole, read_header
+        from .checkpoint import read_header, recover
         from .job import job_of
 
-        whole = find_whole(path)
-        job, done = job_of(whole), read_header(whole)["frame"]
+        recover(path)
+        job, done = job_of(path), read_header(path)["frame"]
         wanted = job.settings.frames if frames is None else frames
         if wanted <= done:
             raise InputError(f"{path} has its {wanted} frames already; --frames says how many there shall be")
         job = replace(job, settings=replace(job.settings, frames=wanted))
-    _run(job, threads, output, report, check, (path, every), as_json, backend, resumed=whole)
+    _run(job, threads, output, report, check, (path, every), as_json, backend, resumed=path)
 
 
 def _on_ranks(ranks: int | None, hosts: str | None, restart: int, checkpoint: Path | None) -> str:
@@ -191,7 +191,7 @@ def _on_ranks(ranks: int | None, hosts: str | None, restart: int, checkpoint: Pa
     from .cluster import in_job
 
     if in_job():
-        from .backends.mpi import join
+        from .backends.mpi_join import join
 
         comm = join()
         if ranks is not None and ranks != comm.size:
@@ -207,35 +207,8 @@ def _on_ranks(ranks: int | None, hosts: str | None, restart: int, checkpoint: Pa
     if restart and checkpoint is None:
         raise InputError("--restart goes on from a checkpoint: add --checkpoint")
     extra("mpi4py", "mpi")
-    own = _without(sys.argv[1:], "--ranks", "--hosts", "--restart")
     listed = [host.strip() for host in hosts.split(",") if host.strip()] if hosts else []
-
-    def again() -> list[str]:
-        kept = [part for name in ("--threads", "--every", "--out", "--report") for part in _with(own, name)]
-        return ["resume", str(checkpoint), *kept, *(flag for flag in ("--json", "--check") if flag in own)]
-
-    sys.exit(supervise(own, ranks, listed, checkpoint, restart, again, complain))
-
-
-def _without(arguments: list[str], *names: str) -> list[str]:
-    """Arguments of a command without some options, each with one value."""
-    kept, skip = [], False
-    for argument in arguments:
-        if not skip and argument.split("=")[0] not in names:
-            kept.append(argument)
-        skip = not skip and argument in names
-    return kept
-
-
-def _with(arguments: list[str], name: str) -> list[str]:
-    """An option of a command with its values, as often as it is given."""
-    found = []
-    for place, argument in enumerate(arguments):
-        if argument == name:
-            found += arguments[place : place + 2]
-        elif argument.startswith(f"{name}="):
-            found.append(argument)
-    return found
+    sys.exit(supervise(sys.argv[1:], ranks, listed, checkpoint, restart, complain))
 
 
 def _run(

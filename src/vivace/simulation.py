@@ -269,6 +269,9 @@ class Simulation:
             raise InputError("grab: the scene has no surface to hold; name a vertex instead")
         if not np.array(hit.shares) @ self.model.inverse_masses[list(hit.particles)]:
             raise InputError(f"grab: particle {hit.particles[0]} is pinned, so it cannot be held; see move_pins")
+        refusal = getattr(self._sweeps.holds, "refusal", None)
+        if refusal:
+            raise InputError(f"grab: {refusal}")
         if len(self.control.holds) == MOST_HOLDS:
             raise InputError(f"grab: {MOST_HOLDS} points are held, which is as many as there may be")
         firmness = checks.number("firmness", firmness, 0, 1, open_below=True)

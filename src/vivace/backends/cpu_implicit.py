@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.flight import accelerate_kernel, energy_kernel, fade_kernel, settle_kernel, shorten_kernel
 from ..kernels.implicit import (
     BALANCE,
     BEGIN,
@@ -19,14 +20,9 @@ from ..kernels.implicit import (
     NEXT,
     NUMBERS,
     TOLERANCE,
-    accelerate_kernel,
     assemble_kernel,
     descend_kernel,
-    energy_kernel,
-    fade_kernel,
     multiply_kernel,
-    settle_kernel,
-    shorten_kernel,
     start_kernel,
     sum_kernel,
     turn_kernel,
@@ -57,7 +53,6 @@ class CpuImplicit:
         self.partial, self.numbers = np.zeros((SUMS, net.total)), np.zeros(NUMBERS)
         self.wind, self.drag = aligned((4,)), aligned((rows[0],))
         self.drag[: net.rows] = net.drag
-        self._inverses: np.ndarray | None = None
         state, eights = sweeps.state, rows[0] // WIDTH
         fine = state.fine_velocities, state.fine_positions
         shown = state.positions, state.velocities
@@ -68,7 +63,7 @@ class CpuImplicit:
         self._accelerate = self._row("integrate", accelerate_kernel(), eights, *moves, *ahead)
         self._shorten = self._row("integrate", shorten_kernel(), eights, *moves, self._share)
         self._settle = self._row("integrate", settle_kernel(), eights, *fine, sweeps.predicted, *shown, sweeps.motion)
-        self._sum = cache(self._make_sum)
+        self._sum, self.inverses = cache(self._make_sum), cache(self._make_inverses)
         self._assemble, self._start = cache(self._make_assemble), cache(self._make_start)
         self._energy = cache(self._make_energy)
         self._descend, self._turn = cache(self._make_descend), cache(self._make_turn)
@@ -120,11 +115,9 @@ class CpuImplicit:
     def _make_sum(self, what: int) -> int:
         return self._row("solve", sum_kernel(what), 1, self.partial, self.net.total, self.numbers)
 
-    def inverses(self, by_blocks: bool) -> np.ndarray:
+    def _make_inverses(self, by_blocks: bool) -> np.ndarray:
         """Of each particle's block of the matrix, where the preconditioner needs them."""
-        if self._inverses is None:
-            self._inverses = aligned((len(self.direction) // WIDTH if by_blocks else 1, INVERSE_VALUES, WIDTH))
-        return self._inverses
+        return aligned((len(self.direction) // WIDTH if by_blocks else 1, INVERSE_VALUES, WIDTH))
 
     def _make_assemble(self, by_blocks: bool) -> int:
         state, lists = self.sweeps.state, self.lists

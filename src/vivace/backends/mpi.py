@@ -4,327 +4,26 @@ A schedule is a list of names here. Each rank finds its own sweeps for them, and
 between. All numbers come out as they would on one rank: what is summed up is summed block by block, in one order.
 """
 
-import atexit
-import copyreg
-import hashlib
-import importlib
-import os
-import pickle
-import signal
-import socket
-import sys
-import threading
-import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property
-from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
-from ..checks import extra
-from ..cluster.watchdog import VARIABLE, Pulse, Watch, address_towards
 from ..collision.surface import Ways
 from ..errors import InputError
 from ..holds import Hold
-from ..kernels.implicit import LENGTH
-from ..kernels.region import core_count
-from ..parts import Part, assign, part_of, renamed
+from ..parts import assign, part_of, renamed
 from ..plan import Plan
-from ..state import State, write_piece
+from ..state import State
 from . import Outcome, Residual
-from .cpu import CpuSweeps
-from .cpu_implicit import CpuImplicit
+from .mpi_join import join, most_threads, obey_interrupts
+from .mpi_rank import Rank, Token
+from .mpi_talk import COMMAND, receive, send
 
-COMMAND, DATA, GO = 1, 2, 3  # tags
-PATIENCE, LONGEST_NAP = 2e-3, 5e-4  # [s] a rank that waits for work keeps its core busy so long, then naps
 # Ranks may differ by so much over so many frames; then blocks move, if the busiest one gets so much less to do.
 UNEVEN, WINDOW, GAIN = 1.25, 20, 0.9
-ENDINGS = signal.SIGINT, signal.SIGTERM
-Token = tuple[str, tuple]
-
-
-@cache
-def join() -> Any:
-    """All ranks of this job, or this process alone; on the first rank it returns, the others follow that one.
-
-    They end with it: what comes after this in a program is the first rank's.
-    """
-    comm = extra("mpi4py.MPI", "mpi").COMM_WORLD
-    if comm.size == 1 and VARIABLE not in os.environ:
-        return comm
-    pulse = _start_pulse(comm)
-    hosts = _check_versions(comm, pulse)
-    if comm.rank:
-        for ending in ENDINGS:
-            signal.signal(ending, signal.SIG_IGN)  # the first rank is told too, and ends them
-        Rank(comm).follow()
-        pulse.end()
-        sys.exit(0)
-
-    def stop() -> None:
-        for rank in range(1, comm.size):
-            _send(comm, ("stop", ()), rank, COMMAND)
-        pulse.end()
-
-    atexit.register(stop)
-    if threading.current_thread() is threading.main_thread():
-        for ending in ENDINGS:
-            signal.signal(ending, _interrupt)
-    _here.append(hosts.count(hosts[0]))
-    if _here[0] > core_count():
-        warnings.warn(f"{_here[0]} ranks share {core_count()} cores: ranks that wait keep them busy", stacklevel=2)
-    return comm
-
-
-_here: list[int] = []  # how many ranks are on this host
-_asked: list[int] = []  # signals that want an end
-
-
-def _interrupt(which: int, _: Any) -> None:
-    """Whoever wants to interrupt waits until the next frame: no rank may miss what the others do together."""
-    _asked.append(which)
-    if len(_asked) > 1:
-        raise KeyboardInterrupt
-
-
-def _start_pulse(comm: Any) -> Pulse:
-    """A sign of life for whoever watches: the command that has started this job, or else the first rank."""
-    place = os.environ.get(VARIABLE)
-    if comm.rank == 0 and place is None:
-        others = [host for host in comm.gather(socket.gethostname()) if host != socket.gethostname()]
-        place = Watch(comm.size, address_towards(others[0]) if others else "127.0.0.1").place
-    elif place is None:
-        comm.gather(socket.gethostname())
-    return Pulse(comm.bcast(place), comm.rank)
-
-
-def _check_versions(comm: Any, pulse: Pulse) -> list[str]:
-    """All ranks must run the same program, or they would not agree on what they send; gives their hosts."""
-    own = f"vivace {version('vivace')} ({_sources()}), Numba {version('numba')}, NumPy {version('numpy')}"
-    found = comm.allgather((socket.gethostname(), own))
-    for rank, (host, other) in enumerate(found):
-        if other != found[0][1]:
-            pulse.end()
-            if comm.rank == 0:
-                raise InputError(f"rank {rank} on {host} has {other}, rank 0 has {own}; all must be the same")
-            sys.exit(2)
-    return [host for host, _ in found]
-
-
-def _sources() -> str:
-    """A number for the sources of this package."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:8]
-
-
-class Halo:
-    """Brings copies of rows up to date, while other work goes on."""
-
-    def __init__(self, comm: Any, part: Part):
-        self.comm, self.part = comm, part
-        self.buffers = [np.empty((len(rows), 4)) for _, rows in part.receivers]
-        self.requests: list[Any] = []
-
-    def start(self, rows: np.ndarray) -> None:
-        self.requests = [self.comm.Irecv(rows[first:last], q, DATA) for q, first, last in self.part.senders]
-        for (q, own), buffer in zip(self.part.receivers, self.buffers):
-            np.take(rows, own, axis=0, out=buffer)
-            self.requests.append(self.comm.Isend(buffer, q, DATA))
-
-    def wait(self) -> None:
-        for request in self.requests:
-            request.Wait()
-        self.requests = []
-
-
-class PartImplicit(CpuImplicit):
-    """The implicit step of a part: copies are renewed, and partial sums of all ranks come together."""
-
-    sweeps: "PartSweeps"
-
-    def multiply(self) -> Sequence[Any]:
-        interior, all_blocks = self.sweeps.part.interior, len(self.net.ids)
-        return [
-            self._send_directions,
-            self.multiplication(0, interior),
-            self.sweeps.halo.wait,
-            self.multiplication(interior, all_blocks),
-            *self.reduce(LENGTH),
-        ]
-
-    def accelerate(self) -> Sequence[Any]:
-        return [self._exchange_changes, *super().accelerate()]
-
-    def reduce(self, what: int, sums: int = 1) -> Sequence[Any]:
-        return [self._gather_one if sums == 1 else self._gather_all, *super().reduce(what, sums)]
-
-    def _send_directions(self) -> None:
-        self.sweeps.halo.start(self.direction)
-
-    def _exchange_changes(self) -> None:
-        self.sweeps.halo.start(self.change)
-        self.sweeps.halo.wait()
-
-    def _gather_one(self) -> None:
-        self._gather(self.partial[0])
-
-    def _gather_all(self) -> None:
-        self._gather(self.partial)
-
-    def _gather(self, partial: np.ndarray) -> None:
-        """Each block has one rank; the others add zeros, which is exact."""
-        sums = np.zeros_like(partial)
-        sums[..., self.net.ids] = partial[..., self.net.ids]
-        self.sweeps.comm.Allreduce(sums, partial)
-
-
-class PartSweeps(CpuSweeps):
-    """The sweeps of a part."""
-
-    def __init__(self, comm: Any, part: Part, state: State, threads: int):
-        self.comm, self.part, self.halo = comm, part, Halo(comm, part)
-        super().__init__(part.plan, state, threads)
-
-    @cached_property
-    def implicit(self) -> CpuImplicit:
-        return PartImplicit(self)
-
-
-class Rank:
-    """What every rank does when the first one says so; methods are the commands."""
-
-    def __init__(self, comm: Any):
-        self.comm = comm
-        self.schedules: dict[int, Any] = {}
-
-    def take_part(self, part: Part, positions: np.ndarray, velocities: np.ndarray, threads: int) -> None:
-        """Begin with a part, where its rows and copies are as given."""
-        self.part, self.state = part, State(part.plan)
-        count = len(part.plan.order)
-        self.state.fine_positions[:count, :3], self.state.fine_velocities[:count, :3] = positions, velocities
-        self.state.positions[:count, :3], self.state.velocities[:count, :3] = positions, velocities
-        self.sweeps = PartSweeps(self.comm, part, self.state, threads)
-        self.sweeps.implicit.net.forget()
-        self.schedules = {}
-
-    def prepare(self, number: int, tokens: list[Token]) -> None:
-        self.schedules[number] = self.sweeps.prepare(self._own(tokens))
-
-    def _own(self, tokens: Iterable[Token]) -> list[Any]:
-        """The sweeps of this rank for the names of a schedule."""
-        found: list[Any] = []
-        for name, arguments in tokens:
-            target: Any = self.sweeps
-            for attribute in name.split("."):
-                target = getattr(target, attribute)
-            made = target(*arguments)
-            found += made if isinstance(made, (list, tuple)) else [made]
-        return found
-
-    def begin_frame(self, ways: Ways, duration: float, wind: np.ndarray) -> None:
-        self.sweeps.begin_frame(ways, [], duration)
-        self.sweeps.implicit.wind[:] = wind
-
-    def change(self, name: str, rows: np.ndarray, values: np.ndarray) -> None:
-        """Write some rows of the whole plan, in ascending order: those that are here."""
-        here = np.concatenate([self.part.rows, self.part.copies])
-        places = np.minimum(np.searchsorted(rows, here), len(rows) - 1)
-        there = np.flatnonzero(rows[places] == here)
-        for table in (name, State.FINE[name]):
-            getattr(self.state, table)[there, :3] = values[places[there]]
-
-    def run(self, number: int, *motion: Any) -> Outcome:
-        return self.sweeps.run(self.schedules[number], *motion)
-
-    def begin(self, *motion: Any) -> None:
-        self.sweeps.begin(*motion)
-
-    def set_step(self, step: float) -> None:
-        self.sweeps.set_step(step)
-
-    def advance(self, tokens: list[Token]) -> None:
-        self.sweeps.advance(self._own(tokens))
-
-    def finish(self) -> Outcome:
-        return self.sweeps.finish()
-
-    def take_back(self) -> None:
-        self.sweeps.take_back()
-
-    def give(self, name: str) -> np.ndarray:
-        """Its own rows of an array of the state."""
-        return getattr(self.state, name)[: len(self.part.rows)]
-
-    def write(self, path: str, table: int, first: int, bounds: np.ndarray) -> None:
-        """Write the records of its blocks into a file."""
-        with open(path, "r+b") as file:
-            net = self.part.plan.net
-            assert net is not None
-            for block, start in zip(net.ids, net.starts):
-                rows = np.arange(start, start + bounds[block + 1] - bounds[block])
-                records = np.empty(len(rows), self.state.record)
-                records["particle"] = self.part.particles[rows]
-                for name, fine in State.FINE.items():
-                    records[name] = getattr(self.state, fine)[rows, :3]
-                write_piece(file, records, int(block), int(bounds[block]), table, first)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def follow(self) -> None:
-        """Do what the first rank says, until it says that this is the end."""
-        while True:
-            self._await()
-            name, arguments = _receive(self.comm, 0, COMMAND)
-            if name == "stop":
-                return
-            _send(self.comm, self.answer(name, arguments), 0)
-
-    def answer(self, name: str, arguments: tuple) -> Any:
-        """What a command gives back; a file that cannot be written is told, all else ends the job."""
-        try:
-            return getattr(self, name)(*arguments)
-        except OSError as problem:
-            return problem
-        except Exception as problem:
-            print(f"vivace: rank {self.comm.rank}: {type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
-            if self.comm.size == 1:
-                raise
-            self.comm.Abort(1)
-
-    def _await(self) -> None:
-        since, nap = time.perf_counter(), 2e-5
-        while not self.comm.Iprobe(source=0, tag=COMMAND):
-            if time.perf_counter() - since > PATIENCE:
-                time.sleep(nap)
-                nap = min(2 * nap, LONGEST_NAP)
-
-
-def _send(comm: Any, thing: Any, rank: int, tag: int = DATA) -> None:
-    """Arrays go as they lie in memory, without a copy."""
-    buffers: list[Any] = []
-    text = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
-    raws = [buffer.raw() for buffer in buffers]
-    comm.send((text, [raw.nbytes for raw in raws]), rank, tag)
-    for raw in raws:
-        comm.Send(raw, rank, tag)
-
-
-def _receive(comm: Any, rank: int, tag: int = DATA) -> Any:
-    text, sizes = comm.recv(source=rank, tag=tag)
-    buffers = [np.empty(size, np.uint8) for size in sizes]
-    for buffer in buffers:
-        comm.Recv(buffer, rank, tag)
-    return pickle.loads(text, buffers=buffers)
-
-
-copyreg.pickle(ModuleType, lambda module: (importlib.import_module, (module.__name__,)))  # a constraint is a module
 
 
 class Names:
@@ -342,6 +41,8 @@ class Names:
 
 
 class NoHolds:
+    refusal = "points cannot be held on several ranks, so far"
+
     def hold(self, carry_aims: bool = False) -> tuple:
         return ()
 
@@ -395,9 +96,13 @@ class MpiState(State):
     def set(self, name: str, particles: slice | np.ndarray, values: np.ndarray) -> None:
         rows = self.plan.row_of[particles]
         if len(rows):
-            for table in (name, self.FINE[name]):
-                self._tables[table][rows, :3] = values
+            self._tables[name][rows, :3] = values
+            self._tables[self.FINE[name]][rows, :3] = self._tables[name][rows, :3]
             self._changed.setdefault(name, []).append(rows)
+
+    def put_records(self, records: np.ndarray) -> None:
+        self._old = set()  # all is written anew, so nothing has to be fetched before
+        super().put_records(records)
 
     def flush(self) -> None:
         """Tell the ranks what was written here."""
@@ -420,6 +125,7 @@ class MpiSweeps:
 
     predict = update_velocities = None
     migrations = 0
+    most_threads = staticmethod(most_threads)
 
     def __init__(self, plan: Plan, state: State, threads: int):
         self.comm = join()
@@ -466,12 +172,6 @@ class MpiSweeps:
             self.migrate(owners)
             self.migrations += 1
 
-    @staticmethod
-    def most_threads() -> int:
-        """The cores of this host are shared by the ranks on it."""
-        join()
-        return max(core_count() // (_here or [1])[0], 1)
-
     def _give_parts(self, owners: np.ndarray) -> None:
         """Every rank gets its part, with the state as it is here."""
         self.owners = owners
@@ -491,18 +191,18 @@ class MpiSweeps:
             positions, velocities = (np.where(rows[:, None] < 0, 0, table[rows, :3]) for table in tables)
             arguments = (part, positions, velocities, self.threads)
             if rank:
-                _send(self.comm, ("take_part", arguments), rank, COMMAND)
+                send(self.comm, ("take_part", arguments), rank, COMMAND)
             else:
                 self.rank.take_part(*arguments)
         for rank in range(1, self.comm.size):
-            _receive(self.comm, rank)
+            receive(self.comm, rank)
 
     def tell(self, name: str, *arguments: Any) -> list[Any]:
         """Let all ranks do something; gives what each of them answers."""
         for rank in range(1, self.comm.size):
-            _send(self.comm, (name, arguments), rank, COMMAND)
+            send(self.comm, (name, arguments), rank, COMMAND)
         own = self.rank.answer(name, arguments)
-        return [own, *(_receive(self.comm, rank) for rank in range(1, self.comm.size))]
+        return [own, *(receive(self.comm, rank) for rank in range(1, self.comm.size))]
 
     def collide(self, surface: int, carry_aims: bool = False) -> Token:
         return "collide", (surface,)
@@ -514,11 +214,8 @@ class MpiSweeps:
         return [("stop_at_colliders", ())]
 
     def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
-        if _asked:
-            raise KeyboardInterrupt
+        obey_interrupts()
         self._mind_balance()
-        if holds:
-            raise InputError("points cannot be held on several ranks, so far")
         self.tell("begin_frame", ways, duration, self.implicit.wind)
 
     def prepare(self, schedule: Iterable[Token | None]) -> int:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..kernels.implicit import AFTER, ENERGY, MOTION, NUMBERS, WORK, inverse_block, spring_block, spring_force
+from ..kernels.flight import spring_force
+from ..kernels.implicit import AFTER, ENERGY, MOTION, NUMBERS, WORK, inverse_block, spring_block
 from . import Solve
 from .guard import shorten_until_balanced
 

@@ -96,7 +96,7 @@ def measure(case: Case, scene: Scene) -> dict[str, Any]:
 def main(text: str) -> None:
     cases = [Case(**case) for case in json.loads(text)]
     if any(case.backend == "mpi" for case in cases):
-        from ..backends.mpi import join
+        from ..backends.mpi_join import join
 
         join()
     setup, scenes = find("corner-cloth"), {}

@@ -14,6 +14,8 @@ from .watchdog import VARIABLE, Watch, address_towards
 
 GRACE = 5.0  # [s] for a job to end by itself
 BAD_INPUT, INTERRUPTED = 2, 130
+# Options that a job which goes on has again; all else is in its checkpoint.
+KEPT, KEPT_FLAGS = ("--frames", "--threads", "--every", "--out", "--report"), ("--json", "--check")
 
 
 def find_mpiexec() -> Path:
@@ -40,20 +42,19 @@ def mpiexec_command(mpiexec: Path, ranks: int, hosts: Sequence[str]) -> list[str
 
 
 def supervise(
-    arguments: Sequence[str],
+    command: Sequence[str],
     ranks: int,
     hosts: Sequence[str],
     checkpoint: Path | None,
     restarts: int,
-    again: Callable[[], Sequence[str]],
     say: Callable[[str], None],
 ) -> int:
-    """Run `vivace arguments...` on all ranks until it ends, and gives its exit code.
+    """Run the command `vivace ...` on all ranks until it ends, and gives its exit code.
 
-    When a rank is lost, it says which, and where to go on from; up to `restarts` times it goes on by itself, with
-    `again()` as arguments, without the host that was lost if there are others.
+    When a rank is lost, it says which, and where to go on from; up to `restarts` times it goes on by itself, without
+    the host that was lost if there are others.
     """
-    hosts = list(hosts)
+    arguments, hosts = without(command, "--ranks", "--hosts", "--restart"), list(hosts)
     while True:
         code, lost = _run_once(arguments, ranks, hosts)
         if lost is None or code in (0, BAD_INPUT, INTERRUPTED):
@@ -65,11 +66,34 @@ def supervise(
             return 1
         restarts -= 1
         left = [host for host in hosts if f" on {host} " not in lost]
-        if hosts and left != hosts and left:
-            ranks, hosts = max(ranks - hosts.count((set(hosts) - set(left)).pop()), 1), left
+        if left and left != hosts:
+            ranks, hosts = max(ranks * len(left) // len(hosts), 1), left
         start = f"from {checkpoint}" if there else "from the start"
         say(f"{lost}; the job starts again {start} on {ranks} ranks, {restarts} more times if need be")
-        arguments = again() if there else arguments
+        if there:
+            kept = [part for name in KEPT for part in with_values(arguments, name)]
+            arguments = ["resume", str(checkpoint), *kept, *(flag for flag in KEPT_FLAGS if flag in arguments)]
+
+
+def without(arguments: Sequence[str], *names: str) -> list[str]:
+    """Arguments of a command without some options, each with one value."""
+    kept, skip = [], False
+    for argument in arguments:
+        if not skip and argument.split("=")[0] not in names:
+            kept.append(argument)
+        skip = not skip and argument in names
+    return kept
+
+
+def with_values(arguments: Sequence[str], name: str) -> list[str]:
+    """An option of a command with its values, as often as it is given."""
+    found: list[str] = []
+    for place, argument in enumerate(arguments):
+        if argument == name:
+            found += arguments[place : place + 2]
+        elif argument.startswith(f"{name}="):
+            found.append(argument)
+    return found
 
 
 def _run_once(arguments: Sequence[str], ranks: int, hosts: Sequence[str]) -> tuple[int, str | None]:

@@ -1,0 +1,109 @@
+"""How the processes of a job come together: all of one version, watched over, the first one leading."""
+
+import atexit
+import hashlib
+import os
+import signal
+import socket
+import sys
+import threading
+import warnings
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ..checks import extra
+from ..cluster.watchdog import VARIABLE, Pulse, Watch, address_towards
+from ..errors import InputError
+from ..kernels.region import core_count
+from .mpi_rank import Rank
+from .mpi_talk import COMMAND, send
+
+ENDINGS = signal.SIGINT, signal.SIGTERM
+_here: list[int] = []  # how many ranks are on this host
+_asked: list[int] = []  # signals that want an end
+
+
+@cache
+def join() -> Any:
+    """All ranks of this job, or this process alone; on the first rank it returns, the others follow that one.
+
+    They end with it: what comes after this in a program is the first rank's.
+    """
+    comm = extra("mpi4py.MPI", "mpi").COMM_WORLD
+    if comm.size == 1 and VARIABLE not in os.environ:
+        return comm
+    pulse = _start_pulse(comm)
+    hosts = _check_versions(comm, pulse)
+    if comm.rank:
+        for ending in ENDINGS:
+            signal.signal(ending, signal.SIG_IGN)  # the first rank is told too, and ends them
+        Rank(comm).follow()
+        pulse.end()
+        sys.exit(0)
+
+    def stop() -> None:
+        for rank in range(1, comm.size):
+            send(comm, ("stop", ()), rank, COMMAND)
+        pulse.end()
+
+    atexit.register(stop)
+    if threading.current_thread() is threading.main_thread():
+        for ending in ENDINGS:
+            signal.signal(ending, _interrupt)
+    _here.append(hosts.count(hosts[0]))
+    if _here[0] > core_count():
+        warnings.warn(f"{_here[0]} ranks share {core_count()} cores: ranks that wait keep them busy", stacklevel=2)
+    return comm
+
+
+def _interrupt(which: int, _: Any) -> None:
+    """Whoever wants to interrupt waits until the next frame: no rank may miss what the others do together."""
+    _asked.append(which)
+    if len(_asked) > 1:
+        raise KeyboardInterrupt
+
+
+def _start_pulse(comm: Any) -> Pulse:
+    """A sign of life for whoever watches: the command that has started this job, or else the first rank."""
+    place = os.environ.get(VARIABLE)
+    if comm.rank == 0 and place is None:
+        others = [host for host in comm.gather(socket.gethostname()) if host != socket.gethostname()]
+        place = Watch(comm.size, address_towards(others[0]) if others else "127.0.0.1").place
+    elif place is None:
+        comm.gather(socket.gethostname())
+    return Pulse(comm.bcast(place), comm.rank)
+
+
+def _check_versions(comm: Any, pulse: Pulse) -> list[str]:
+    """All ranks must run the same program, or they would not agree on what they send; gives their hosts."""
+    own = f"vivace {version('vivace')} ({_sources()}), Numba {version('numba')}, NumPy {version('numpy')}"
+    found = comm.allgather((socket.gethostname(), own))
+    for rank, (host, other) in enumerate(found):
+        if other != found[0][1]:
+            pulse.end()
+            if comm.rank == 0:
+                raise InputError(f"rank {rank} on {host} has {other}, rank 0 has {own}; all must be the same")
+            sys.exit(2)
+    return [host for host, _ in found]
+
+
+def _sources() -> str:
+    """A number for the sources of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def most_threads() -> int:
+    """The cores of this host are shared by the ranks on it."""
+    join()
+    return max(core_count() // (_here or [1])[0], 1)
+
+
+def obey_interrupts() -> None:
+    """An interrupt, if somebody has asked for one: to be called where no rank misses what the others do together."""
+    if _asked:
+        raise KeyboardInterrupt

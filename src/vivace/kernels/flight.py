@@ -1,0 +1,181 @@
+"""What comes before and after the implicit solve: damping, the prediction, its energy, and where particles end up."""
+
+from functools import cache
+
+import numpy as np
+
+from .compile import doubles_at, floats_at, ints_at, kernel, source_digest
+from .implicit import HALF, ONE, SPRING_VALUES, TINY, ZERO, stored
+from .integrate import IMPULSE, INVERSE_STEP, KEPT, STEP
+from .lanes import (
+    WIDTH,
+    absolute,
+    maximum,
+    multiply_add,
+    narrowed,
+    select,
+    spread_wide,
+    sqrt,
+    sum_of_lanes,
+    value_function,
+    widened,
+)
+from .rows import gather_rows, load_block, load_rows, store_rows
+from .vec3 import dot, sub
+
+
+@cache
+def fade_kernel():
+    """Velocities after damping. Addresses: velocities, positions, motion. Items are eights of rows."""
+    digest = source_digest()
+
+    @kernel
+    def fade(addresses, first, last):
+        _ = digest  # part of the cache key
+        velocities, positions, motion = doubles_at(addresses[0]), doubles_at(addresses[1]), floats_at(addresses[2])
+        if motion[KEPT] != ONE:
+            for eight in range(first, last):
+                v, free = load_rows(velocities, eight), load_rows(positions, eight)[3] > ZERO
+                kept = select(free, spread_wide(motion[KEPT]), ONE)
+                store_rows(velocities, eight, (kept * v[0], kept * v[1], kept * v[2], v[3]))
+
+    return fade
+
+
+@value_function
+def spring_force(edge, stiffness, rest):
+    """What a spring pulls this end with."""
+    squared = dot(edge, edge)
+    pull = stiffness * (ONE - rest / sqrt(maximum(squared, TINY)))
+    return (pull * edge[0], pull * edge[1], pull * edge[2])
+
+
+@value_function
+def flown(x, v, step):
+    return (multiply_add(step, v[0], x[0]), multiply_add(step, v[1], x[1]), multiply_add(step, v[2], x[2]), x[3])
+
+
+@cache
+def accelerate_kernel():
+    """Velocities take the change over, and positions are predicted. Items are eights of rows.
+
+    Addresses: velocities, positions, change, positions ahead, the same in single precision, motion.
+    """
+    digest = source_digest(flown)
+
+    @kernel
+    def accelerate(addresses, first, last):
+        _ = digest  # part of the cache key
+        velocities, positions, change = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
+        ahead, predicted = doubles_at(addresses[3]), floats_at(addresses[4])
+        step = np.float64(floats_at(addresses[5])[STEP])
+        for eight in range(first, last):
+            v, dv = load_rows(velocities, eight), load_rows(change, eight)
+            v = (v[0] + dv[0], v[1] + dv[1], v[2] + dv[2], v[3])
+            store_rows(velocities, eight, v)
+            x = flown(load_rows(positions, eight), v, step)
+            store_rows(ahead, eight, x)
+            store_rows(predicted, eight, (narrowed(x[0]), narrowed(x[1]), narrowed(x[2]), narrowed(x[3])))
+
+    return accelerate
+
+
+@cache
+def shorten_kernel():
+    """Change of velocity that leaves a share of the velocity of what is free. Items are eights of rows.
+
+    Addresses: velocities, positions, change, share.
+    """
+    digest = source_digest()
+
+    @kernel
+    def shorten(addresses, first, last):
+        _ = digest  # part of the cache key
+        velocities, positions, change = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
+        less = doubles_at(addresses[3])[0] - 1.0
+        for eight in range(first, last):
+            v, nothing = load_rows(velocities, eight), spread_wide(ZERO)
+            lost = select(load_rows(positions, eight)[3] > ZERO, nothing + less, ZERO)
+            store_rows(change, eight, (lost * v[0], lost * v[1], lost * v[2], nothing))
+
+    return shorten
+
+
+@cache
+def energy_kernel():
+    """Energy after the step, less the work that gravity, air and pins have done in it; and the sum of their sizes.
+
+    Addresses: positions ahead, velocities, motion, first eights, ids, bounds, neighbors, springs, number of blocks in
+    all, partial sums, drag, wind.
+    """
+    digest = source_digest(stored, spring_force)
+
+    @kernel
+    def add_energy(addresses, first, last):
+        _ = digest  # part of the cache key
+        ahead, velocities, motion = doubles_at(addresses[0]), doubles_at(addresses[1]), floats_at(addresses[2])
+        eights, ids, bounds = ints_at(addresses[3]), ints_at(addresses[4]), ints_at(addresses[5])
+        neighbors, springs, sums = ints_at(addresses[6]), floats_at(addresses[7]), addresses[8]
+        partial, drags, wind = doubles_at(addresses[9]), floats_at(addresses[10]), floats_at(addresses[11])
+        step, nothing = np.float64(motion[STEP]), spread_wide(ZERO)
+        for block in range(first, last):
+            energy, work = 0.0, 0.0
+            for eight in range(eights[block], eights[block + 1]):
+                here, v = load_rows(ahead, eight), load_rows(velocities, eight)
+                free = here[3] > ZERO
+                mass = select(free, ONE / select(free, here[3], ONE), ZERO)
+                strained = x = y = z = nothing
+                for slot in range(bounds[eight], bounds[eight + 1]):
+                    edge = sub(gather_rows(ahead, neighbors, slot * WIDTH, 1), here)
+                    stiffness, rest, _ = load_block(springs, slot, SPRING_VALUES)
+                    stiffness, rest = widened(stiffness), widened(rest)
+                    strained = strained + stored(edge, stiffness, rest)
+                    force = spring_force(edge, stiffness, rest)
+                    x, y, z = x + force[0], y + force[1], z + force[2]
+                # What holds a pin pulls against its springs.
+                pulled = select(free, nothing, -step * (x * v[0] + y * v[1] + z * v[2]))
+                fallen = v[0] * motion[IMPULSE] + v[1] * motion[IMPULSE + 1] + v[2] * motion[IMPULSE + 2]
+                blown = (wind[0] - v[0]) * v[0] + (wind[1] - v[1]) * v[1] + (wind[2] - v[2]) * v[2]
+                blown = select(free, step * widened(load_block(drags, eight, 1)) * blown, ZERO)
+                energy += sum_of_lanes(HALF * (mass * dot(v, v) + strained))
+                work += sum_of_lanes(pulled + mass * fallen + blown)
+            partial[ids[block]] = energy
+            partial[sums + ids[block]] = work
+
+    return add_energy
+
+
+@value_function
+def settled(there, aim, v, inverse_step):
+    """Position and velocity along one axis; where nothing has pushed the prediction, no digit of either is lost."""
+    push = widened(there - narrowed(aim))
+    return select(absolute(push) > ZERO, widened(there), aim), multiply_add(push, inverse_step, v)
+
+
+@cache
+def settle_kernel():
+    """Positions and velocities take over what has become of the prediction. Items are eights of rows.
+
+    Addresses: velocities, positions, predicted, and the state's positions and velocities in single precision, motion.
+    """
+    digest = source_digest(settled, flown)
+
+    @kernel
+    def settle(addresses, first, last):
+        _ = digest  # part of the cache key
+        velocities, positions, predicted = doubles_at(addresses[0]), doubles_at(addresses[1]), floats_at(addresses[2])
+        shown_positions, shown_velocities = floats_at(addresses[3]), floats_at(addresses[4])
+        motion = floats_at(addresses[5])
+        step, inverse_step = np.float64(motion[STEP]), np.float64(motion[INVERSE_STEP])
+        for eight in range(first, last):
+            v, there = load_rows(velocities, eight), load_rows(predicted, eight)
+            aim = flown(load_rows(positions, eight), v, step)
+            x0, v0 = settled(there[0], aim[0], v[0], inverse_step)
+            x1, v1 = settled(there[1], aim[1], v[1], inverse_step)
+            x2, v2 = settled(there[2], aim[2], v[2], inverse_step)
+            store_rows(positions, eight, (x0, x1, x2, aim[3]))
+            store_rows(velocities, eight, (v0, v1, v2, v[3]))
+            store_rows(shown_positions, eight, there)
+            store_rows(shown_velocities, eight, (narrowed(v0), narrowed(v1), narrowed(v2), narrowed(v[3])))
+
+    return settle
