@@ -54,13 +54,13 @@ def test_contacts_keep_linear_momentum(solver):
 def test_the_overflow_keeps_linear_momentum(monkeypatch):
     simulation = two_sheets()
     contacts = simulation._sweeps.contacts
-    find = contacts.detector.find
+    find = contacts.detector.find_for
 
     def crowded(*arguments):
         found = find(*arguments)  # each contact many times over, so that colors run out
         return Found(np.tile(found.corners, (COLORS, 1)), np.tile(found.data, (COLORS, 1)))
 
-    monkeypatch.setattr(contacts.detector, "find", crowded)
+    monkeypatch.setattr(contacts.detector, "find_for", crowded)
     before, overflow = momentum(simulation.scene, simulation), 0
     for report in simulation.run(12):
         overflow += report.touches.overflow

@@ -12,7 +12,9 @@ from vivace.contacts.clusters import make_clusters
 from vivace.contacts.crossing import crossing_pairs
 from vivace.contacts.describe import EDGE, TRIANGLE
 from vivace.contacts.distances import edge_distance, nearest_on_triangle
-from vivace.contacts.pairs import Chunks, _look
+from vivace.contacts.outlook import Ahead
+from vivace.contacts.pairs import Pairs
+from vivace.contacts.touching import look as look_at
 from vivace.diagnostics import crossings
 from vivace.kernels.compile import compiled, ints_at
 
@@ -153,7 +155,7 @@ def test_contacts_and_their_order_do_not_depend_on_threads_or_capacity():
     both, start, end = crumpled()
     found = [Detector(both, T, False).find(start, end, threads) for threads in (1, 2)]
     small = Detector(both, T, False)
-    small._touching = {kind: Chunks(room=1) for kind in small.kinds}
+    small._on_ways.pairs = {kind: Pairs(room=1) for kind in small.kinds}
     found.append(small.find(start, end))
     assert len(found[0]) > 500 and small.times_grown > 0
     for other in found[1:]:
@@ -163,7 +165,7 @@ def test_contacts_and_their_order_do_not_depend_on_threads_or_capacity():
 
 @compiled
 def look(kind, pairs, count, start, end, thickness, corners, data):
-    return _look(kind, ints_at(pairs.ctypes.data), count, start, end, thickness, corners, data, 0)
+    return look_at(kind, ints_at(pairs.ctypes.data), count, start, end, thickness, corners, data)
 
 
 def every_pair(kind, both, counting):
@@ -255,15 +257,87 @@ def test_nothing_is_left_out_near_sides_corners_and_ends(seed):
         assert len(wanted) > 0.1 * count and wanted <= found
 
 
-def outlook_on(ways, substeps=4, frames=1):
-    """How far ahead contacts are looked for in each substep of frames, when points go their ways in each."""
+@pytest.mark.parametrize("spare", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("by_particles", [False, True])
+def test_what_is_found_in_rooms_is_what_a_new_list_finds_in_the_same_order(spare, by_particles):
+    """However long rows have been in their rooms, and however large these are: contacts know nothing of the past."""
+    both, start, end = crumpled(layers=4, side=8)
+    generator, rows = np.random.default_rng(3), len(start) - 1
+    detector, listed = Detector(both, T, by_particles), []
+    detector._rooms.spare = np.float32(spare * T)
+    places, drift = start[:-1, :3].astype(float), np.array([0.3, -0.2, 0.1]) * T
+    for frame in range(40):
+        here = places + frame * drift + generator.uniform(-0.08, 0.08, (rows, 3)) * T
+        if frame % 3 == 0:  # some go elsewhere, and stay there
+            places[generator.integers(0, rows, 3)] += generator.normal(0, 2 * T, (3, 3))
+        start[:-1, :3], end[:-1, :3] = here, here + drift + generator.normal(0, 0.03 * T, (rows, 3))
+        found = detector.find_in_rooms(start, end, threads=1 + frame % 2, ahead=1 + frame % 3)
+        new = Detector(both, T, by_particles).find(start, end, ahead=1 + frame % 3)
+        np.testing.assert_array_equal(found.corners, new.corners)
+        np.testing.assert_array_equal(found.data, new.data)
+        listed.append(int(detector._rooms.moved.sum()))
+        assert len(found) > (20 if by_particles else 200)
+    if spare == 0.6:  # far enough for most to stay
+        assert listed[0] == rows and np.median(listed) < 0.02 * rows and any(0 < moved < rows for moved in listed)
+
+
+def test_rows_that_are_not_finite_leave_their_rooms_and_touch_nothing():
+    both, start, end = crumpled()
+    detector = Detector(both, T, False)
+    whole = detector.find_in_rooms(start, start)
+    assert len(detector.find_in_rooms(start, end * np.float32(np.nan))) == 0
+    np.testing.assert_array_equal(detector.find_in_rooms(start, start).corners, whole.corners)
+
+
+def test_pairs_of_this_frame_are_looked_at_again_where_things_stay_near_their_ways():
+    """And what comes nearer than its way led, by less than the margin, is still found."""
+    both, start, end = crumpled(layers=4, side=8)
+    end[:-1, :3] += np.random.default_rng(1).normal(0, 0.3 * T, (len(end) - 1, 3))
+    detector = Detector(both, T, False)
+    detector.find_for(Ahead(4, 1), start, end)
+    later = start + (end - start) * np.float32([2, 2, 2, 0])
+    later[:-1, :3] += np.random.default_rng(2).uniform(-0.05, 0.05, (len(end) - 1, 3)) * T
+    ways = later, later + (end - start) * np.float32([1, 1, 1, 0])
+    detector.find_for(Ahead(0, 1), *ways)
+    new = Detector(both, T, False)
+    new.find(*ways)
+    assert found_by(detector, TRIANGLE) == found_by(new, TRIANGLE) and len(found_by(new, TRIANGLE)) > 200
+
+
+def ahead_on(ways, substeps=4, frames=1):
+    """The outlook in each substep of frames, when points go their ways in each."""
     start = as_rows(np.zeros((len(ways), 3)))
-    end = start + as_rows(ways) * [1, 1, 1, 0]
     outlook, ahead = Outlook(np.arange(len(ways))[:, None].astype(np.int32), T), []
     for _ in range(frames):
         outlook.begin(1 / 60)
-        ahead += [outlook.ahead(start, end.astype(np.float32), 1 / 60 / substeps) for _ in range(substeps)]
+        here = start
+        for _ in range(substeps):
+            there = here + as_rows(ways) * np.float32([1, 1, 1, 0])
+            ahead.append(outlook.ahead(here, there, 1 / 60 / substeps))
+            here = there
     return ahead
+
+
+def outlook_on(ways, substeps=4, frames=1):
+    """For how many substeps contacts are looked for in each."""
+    return [one.contacts for one in ahead_on(ways, substeps, frames)]
+
+
+def test_pairs_are_listed_for_longer_than_contacts_hold_and_anew_where_things_stray():
+    generator = np.random.default_rng(0)
+    slow, quick = generator.normal(0, 0.01 * T, (1000, 3)), generator.normal(0, 0.05 * T, (1000, 3))
+    assert all(one.still for one in ahead_on(slow)[::4]) and not any(one.pairs for one in ahead_on(slow))
+    assert not any(one.still for one in ahead_on(quick))
+    assert [one.pairs for one in ahead_on(quick, substeps=8)] == [8, 0, 0, 0, 0, 0, 0, 0]
+    assert [one.pairs for one in ahead_on(40 * quick)] == [1, 1, 1, 1]
+    outlook = Outlook(np.arange(1000)[:, None].astype(np.int32), T)
+    outlook.begin(1 / 60)
+    start = as_rows(np.zeros((1000, 3)))
+    end = start + as_rows(quick) * np.float32([1, 1, 1, 0])
+    assert outlook.ahead(start, end, 1 / 480).pairs == 8
+    start[:20, 0] += 5 * T
+    end[:20, 0] += 5 * T
+    assert outlook.ahead(start, end, 1 / 480).pairs == 7
 
 
 def test_contacts_hold_for_a_frame_where_hardly_anything_moves():

@@ -7,6 +7,7 @@ from ..collision.surface import SurfaceNumbers, Surfaces
 from ..kernels.collide import collide_kernel, stop_kernel
 from ..kernels.lanes import WIDTH
 from ..kernels.pose import advance_kernel
+from ..state import aligned
 
 if TYPE_CHECKING:
     from .cpu import CpuSweeps
@@ -18,6 +19,7 @@ class CpuColliders:
     def __init__(self, sweeps: "CpuSweeps"):
         self.sweeps = sweeps
         self.surfaces = Surfaces(sweeps.plan.model.surfaces)
+        self._clearances = [aligned(sweeps.predicted.shape) for _ in self.surfaces]
         self.collide, self.advance, self.stop = cache(self._collide), cache(self._advance), cache(self._stop)
 
     def _collide(self, surface: int, carry_aims: bool = False) -> int:
@@ -25,7 +27,7 @@ class CpuColliders:
         kernel = collide_kernel(
             numbers.distance_normal, len(numbers.parameters), len(carried), numbers.moves, bool(numbers.tables)
         )
-        return self.sweeps.sweep("collide", kernel, *self._items(numbers), *carried)
+        return self.sweeps.sweep("collide", kernel, *self._items(numbers), self._clearances[surface], *carried)
 
     def _stop(self) -> tuple[int, ...]:
         tokens = []

@@ -63,9 +63,9 @@ class CpuContacts:
         rows, threads = (self.sweeps.state.positions, self.sweeps.predicted), self.sweeps.team.size()
         with threads_set(threads):
             ahead = self.outlook.ahead(*rows, self.sweeps.step)
-        if not ahead:
+        if not ahead.contacts:
             return None
-        self.found = self.detector.find(*rows, threads, ahead)
+        self.found = self.detector.find_for(ahead, *rows, threads)
         return self.found
 
     def take(self, found: Found) -> Batches:

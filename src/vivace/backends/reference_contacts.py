@@ -40,9 +40,9 @@ class ReferenceContacts:
         rows = self.sweeps.state.positions, self.sweeps.predicted
         with threads_set(1):
             ahead = self.outlook.ahead(*rows, float(self.sweeps.step))
-        if not ahead:
+        if not ahead.contacts:
             return None
-        self.found = self.detector.find(*rows, ahead=ahead)
+        self.found = self.detector.find_for(ahead, *rows)
         return self.found
 
     def take(self, found: Found) -> None:

@@ -1,11 +1,13 @@
 """What points, edges and triangles sweep over on their way, eight at once, and whether two of them come near.
 
 Every row goes from its middle minus half its way to its middle plus half its way, as seen by who goes along with the
-mean of all; the solver may hold it back or push it aside by as much as it goes, which is its middle's fourth number.
-Its way's fourth number is its own, so that what has a corner in common is told from what is near.
+mean of all; the solver may hold it back or push it aside by as much as it goes. Its way's fourth number is its own, so
+that what has a corner in common is told from what is near. Or it goes nowhere in particular, but stays in a room: a
+ball around its middle.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
@@ -27,6 +29,14 @@ ZERO, HALF, ONE, TWO = np.float32(0), np.float32(0.5), np.float32(1), np.float32
 THIRD, TINY = np.float32(1 / 3), np.float32(1e-30)
 
 
+class Rows(NamedTuple):
+    """Where rows are on their ways."""
+
+    middles: np.ndarray  # (rows, 4) float32: the middle of a way, and how far beyond it the solver may move the row
+    ways: np.ndarray  # (rows, 4) float32: half the way, and the number of the row
+    rooms: np.ndarray  # (rows,) float32, radius of the ball that it stays in beside its way
+
+
 @dataclass(frozen=True, eq=False)
 class Described:
     """Members of clusters, and boxes around what they sweep over."""
@@ -39,44 +49,55 @@ class Described:
     boxes: np.ndarray  # (k, 6) float32, around those of a chosen block that count
 
 
-def describe(
-    kind: int, clusters: Clusters, lanes: np.ndarray, middles: np.ndarray, ways: np.ndarray, distance: np.float32
-) -> Described:
+def describe(kind: int, clusters: Clusters, lanes: np.ndarray, rows: Rows, distance: np.float32) -> Described:
     """Those members of clusters whose bits are set; a triangle's box reaches as far as what it looks for may be."""
     chosen = np.flatnonzero(lanes).astype(np.int32)
     numbers = np.empty((clusters.blocks, PRISM if kind == TRIANGLE else SEGMENT, WIDTH), np.float32)
     members, boxes = np.empty((clusters.blocks, 6, WIDTH), np.float32), np.empty((len(chosen), 6), np.float32)
-    _describe(kind, clusters.corners, lanes, chosen, middles, ways, distance, numbers, members, boxes)
-    return Described(clusters.corners, lanes, chosen, numbers, members, boxes)
+    described = Described(clusters.corners, lanes, chosen, numbers, members, boxes)
+    describe_again(kind, described, np.arange(len(chosen)), rows, distance)
+    return described
+
+
+def describe_again(kind: int, described: Described, places: np.ndarray, rows: Rows, distance: np.float32) -> None:
+    """Let those of the chosen blocks that are at some places (k,) be as rows are now."""
+    of_blocks = described.corners, described.lanes, described.chosen
+    _describe(kind, places, of_blocks, rows, distance, (described.numbers, described.members, described.boxes))
 
 
 @compiled_parallel
-def _describe(kind, corners, lanes, chosen, middles, ways, distance, numbers, members, boxes):
+def _describe(kind, places, of_blocks, of_rows, distance, described):
     for chunk in prange(CHUNKS):
-        first, last = chunk * len(chosen) // CHUNKS, (chunk + 1) * len(chosen) // CHUNKS
-        _describe_some(kind, corners, lanes, chosen, middles, ways, distance, numbers, members, boxes, first, last)
+        first, last = chunk * len(places) // CHUNKS, (chunk + 1) * len(places) // CHUNKS
+        _describe_some(kind, places[first:last], of_blocks, of_rows, distance, described)
 
 
 @compiled
-def _describe_some(kind, corners, lanes, chosen, middles, ways, distance, numbers, members, boxes, first, last):
+def _describe_some(kind, places, of_blocks, of_rows, distance, described):
+    corners, lanes, chosen = of_blocks
+    middles, ways, rooms = of_rows
+    numbers, members, boxes = described
     at, to, rows = floats_at(middles.ctypes.data), floats_at(ways.ctypes.data), ints_at(corners.ctypes.data)
     made, sides = floats_at(numbers.ctypes.data), floats_at(members.ctypes.data)
-    for i in range(first, last):
+    for i in places:
         block = np.int64(chosen[i])
+        room = _largest(rooms, corners, block)
         if kind == TRIANGLE:
-            prism, low, high = prism_of(gather(at, rows, block, 3), gather(to, rows, block, 3), distance)
+            prism, low, high = prism_of(gather(at, rows, block, 3), gather(to, rows, block, 3), room, distance)
             for k in range(PRISM):
                 store_block(made, block * PRISM + k, prism[k])
         else:
             if kind == POINT:
                 here, there = gather(at, rows, block, 1), gather(to, rows, block, 1)
-                segment, low, high = segment_of(here[0], here[0], there[0], there[0], ONE)
+                segment, low, high = segment_of(here[0], here[0], there[0], there[0], ONE, room)
             elif kind == EDGE:
                 here, there = gather(at, rows, block, 2), gather(to, rows, block, 2)
-                segment, low, high = segment_of(here[0], here[1], there[0], there[1], ONE + np.float32(2.4 * OUTER))
+                segment, low, high = segment_of(
+                    here[0], here[1], there[0], there[1], ONE + np.float32(2.4 * OUTER), room
+                )
             else:
                 here, there = gather(at, rows, block, 3), gather(to, rows, block, 3)
-                segment, low, high = segment_of(here[0], here[1], there[0], there[1], ONE)
+                segment, low, high = segment_of(here[0], here[1], there[0], there[1], ONE, room)
             for k in range(SEGMENT):
                 store_block(made, block * SEGMENT + k, segment[k])
         for axis in range(3):
@@ -92,11 +113,21 @@ def _describe_some(kind, corners, lanes, chosen, middles, ways, distance, number
             boxes[i, axis], boxes[i, 3 + axis] = least, most
 
 
+@compiled
+def _largest(rooms, corners, block):
+    """The largest room of all corners of a block."""
+    largest = np.float32(0)
+    for lane in range(block * WIDTH, (block + 1) * WIDTH):
+        for corner in range(corners.shape[1]):
+            largest = max(largest, rooms[corners[lane, corner]])
+    return largest
+
+
 @value_function
-def segment_of(a, b, way_a, way_b, longer):
+def segment_of(a, b, way_a, way_b, longer, room):
     """Numbers and box of edge ab, so many times longer, or of a point, which is an edge from a to a."""
     middle, half, way = scale(HALF, add(a, b)), scale(HALF * longer, sub(b, a)), scale(HALF, add(way_a, way_b))
-    beyond, apart = maximum(a[3], b[3]), HALF * longer * norm(sub(way_b, way_a))
+    beyond, apart = maximum(a[3], b[3]), longer * (HALF * norm(sub(way_b, way_a)) + room)
     reach = beyond + apart
     size = (
         absolute(half[0]) + absolute(way[0]) + reach,
@@ -107,15 +138,17 @@ def segment_of(a, b, way_a, way_b, longer):
 
 
 @value_function
-def prism_of(corners, ways, distance):
+def prism_of(corners, ways, room, distance):
     """Numbers and box of triangle abc.
 
-    A point faces it only within its sides, or as far beyond as points and sides may move, the plane's tilt included.
+    A point faces it only within its sides, or as far beyond as points and sides may move, the plane's tilt included. If
+    two sides u and v change by at most d, their cross product changes by at most d (|u| + |v| + d): divided by its
+    length, that is the sine of the tilt at the most. In rooms of radius r, d is 2 r.
     """
     a, b, c = corners
     way = scale(THIRD, add(ways[0], add(ways[1], ways[2])))
     apart = maximum(norm(sub(ways[0], way)), maximum(norm(sub(ways[1], way)), norm(sub(ways[2], way))))
-    apart = np.float32(1.2) * apart  # a little beyond a corner they may be farther apart
+    turned, apart = np.float32(1.2) * apart, np.float32(1.2) * (apart + room)  # more a little beyond a corner
     beyond = maximum(a[3], maximum(b[3], c[3]))
     u, v = sub(b, a), sub(c, a)
     w = sub(v, u)
@@ -124,9 +157,11 @@ def prism_of(corners, ways, distance):
     inverse = select(area > ZERO, ONE / maximum(area, TINY), ZERO)
     normal = scale(inverse, across)
     first, second, third = outwards(u, normal), outwards(scale(-ONE, v), normal), outwards(w, normal)
-    longest = sqrt(maximum(dot(u, u), maximum(dot(v, v), dot(w, w))))
+    lengths = norm(u), norm(v), norm(w)
+    longest = maximum(lengths[0], maximum(lengths[1], lengths[2]))
+    shorter = lengths[0] + lengths[1] + lengths[2] - longest
     over = distance + beyond + apart
-    tilt = select(area > ZERO, TWO * apart * longest * inverse, ONE)
+    tilt = select(area > ZERO, TWO * (turned * longest + room * (shorter + TWO * room)) * inverse, ONE)
     outer = np.float32(1.2 * OUTER) * longest
     low, high, aside = minima(a, b, c), maxima(a, b, c), sideways(apart, tilt, over) + TWO * outer  # at the corners
     size = (
@@ -197,13 +232,13 @@ def prism_within(point, way, corner, normal, first, second, third, reach, distan
 @compiled
 def near_prisms(points, point, prisms, block, distance):
     """Bits of those of eight triangles that a point comes near, and is no corner of; it is a lane of all points."""
-    x, y, z, _, _, _, u, v, w, beyond, _, row, _ = _numbers(points, point)
+    x, y, z, _, _, _, u, v, w, beyond, room, row, _ = _numbers(points, point)
     prism = load_block(prisms, block, PRISM)
     corner, way, normal = prism[0:3], (u - prism[3], v - prism[4], w - prism[5]), prism[6:9]
     first, second, third, reach = prism[9:12], prism[12:15], prism[15:18], prism[18]
     near = distance + maximum(prism[19], beyond) + prism[20]
     aside = sideways(prism[20], prism[21], near) + prism[22]
-    within = prism_within((x, y, z), way, corner, normal, first, second, third, reach, near, aside)
+    within = prism_within((x, y, z), way, corner, normal, first, second, third, reach, near + room, aside + room)
     return lane_bits(within & _differ(prism[23], row) & _differ(prism[24], row) & _differ(prism[25], row))
 
 

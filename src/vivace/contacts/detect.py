@@ -12,11 +12,19 @@ from numba import prange
 from ..errors import InputError
 from ..kernels.compile import compiled_parallel
 from ..kernels.region import threads_set
-from .cells import CHUNKS, into_cells
+from .cells import CHUNKS
 from .clusters import Clusters, make_clusters
-from .describe import EDGE, END, MOST_ROWS, POINT, TRIANGLE, Described, describe
+from .describe import EDGE, END, MOST_ROWS, POINT, TRIANGLE, Rows
 from .edges import Hinges, find_hinges
-from .pairs import DATA, LONGEST_WAY, SLACK, Chunks
+from .lists import Lists
+from .outlook import Ahead
+from .pairs import LONGEST_WAY, SLACK
+from .rooms import Rooms
+from .touching import DATA, Touching
+
+MARGIN = (
+    0.2  # thicknesses that pairs may come nearer than their ways lead, if they are looked at again in later substeps
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,45 +78,90 @@ class Detector:
         self.surfaces, self.thickness = surfaces, np.float32(thickness)
         self.distance = np.float32((1 + SLACK) * 1.02 * thickness)  # a little more, for rounding
         self.kinds = [POINT] if by_particles else [TRIANGLE, END, EDGE]
-        self._touching = {kind: Chunks() for kind in self.kinds}
-        self._clusters = {kind: surfaces.clusters(kind) for kind in {POINT, *self.kinds}}
-        self._lanes = {kind: clusters.lanes() for kind, clusters in self._clusters.items()}
+        clusters = {kind: surfaces.clusters(kind) for kind in {POINT, *self.kinds}}
+        of_all = self.kinds, clusters, surfaces.bodies, surfaces.rest, self.thickness
+        self._on_ways, self._in_rooms = Lists(*of_all), Lists(*of_all)
+        self._rooms = Rooms(surfaces.points, len(surfaces.bodies), thickness, LONGEST_WAY * thickness)
+        self._no_rooms = np.zeros(len(surfaces.bodies), np.float32)
+        self._touching = {kind: Touching() for kind in self.kinds}
 
     @property
     def times_grown(self) -> int:
         """How often there was not room enough for all contacts."""
-        return sum(touching.times_grown for touching in self._touching.values())
+        return self._on_ways.times_grown + self._in_rooms.times_grown
+
+    def find_for(self, ahead: Ahead, start: np.ndarray, end: np.ndarray, threads: int = 1) -> Found:
+        """Contacts for as long as the outlook says."""
+        if ahead.still:
+            return self.find_in_rooms(start, end, threads, ahead.contacts)
+        if ahead.pairs:
+            self.list_pairs(start, end, threads, ahead.pairs, MARGIN if ahead.pairs > ahead.contacts else 0.0)
+        return self.look(start, end, threads, ahead.contacts)
 
     def find(self, start: np.ndarray, end: np.ndarray, threads: int = 1, ahead: int = 1) -> Found:
         """Contacts of rows that go from `start` to `end`, both (rows, 4) float32; none if a number is not finite.
 
         `ahead`: in that many such substeps.
         """
+        self.list_pairs(start, end, threads, ahead)
+        return self.look(start, end, threads, ahead)
+
+    def list_pairs(
+        self, start: np.ndarray, end: np.ndarray, threads: int = 1, ahead: int = 1, margin: float = 0.0
+    ) -> None:
+        """Note what comes near in so many substeps, and a margin in thicknesses, for looks at it in any of them."""
         with threads_set(threads):
-            if ahead > 1:
-                end = _far_end(start, end, np.float32(ahead))
+            end = _far_end(start, end, np.float32(ahead))
             means = _means(self.surfaces.points, start, end)
             if not np.isfinite(means).all():
-                return Found(np.zeros((0, 4), np.int32), np.zeros((0, DATA), np.float32))
-            rows = _ways(start, end, means[1] - means[0], np.float32(LONGEST_WAY) * self.thickness)
-            points = self._described(POINT, self._lanes[POINT], rows)
-            cells = into_cells(points.boxes)
-            for kind in self.kinds:
-                if kind == EDGE:
-                    chosen = self._edges_that_count(start, end)
-                    asking = stored = self._described(EDGE, self._clusters[EDGE].lanes(chosen), rows)
-                    cells = into_cells(stored.boxes)
-                else:
-                    stored = points
-                    asking = points if kind == POINT else self._described(kind, self._lanes[kind], rows)
-                of_rows = self.surfaces.bodies, self.surfaces.rest, start, end
-                self._touching[kind].find(kind, asking, stored, cells, *of_rows, self.distance, self.thickness)
+                self._on_ways.clear()
+                return
+            rows, distance = self._rows(start, end, means), self.distance + np.float32(1.02 * margin) * self.thickness
+            self._on_ways.list_points(rows, distance)
+            if EDGE in self.kinds:
+                self._look_at(self._on_ways, [TRIANGLE], start, end)
+                self._on_ways.list_edges(self._edges_that_count(start, end), rows, distance)
+
+    def look(self, start: np.ndarray, end: np.ndarray, threads: int = 1, ahead: int = 1) -> Found:
+        """Those of the pairs that touch on ways from `start` to `end` and on, in so many such substeps."""
+        with threads_set(threads):
+            self._look_at(self._on_ways, self.kinds, start, _far_end(start, end, np.float32(ahead)))
             return self._together()
 
-    def _described(self, kind: int, lanes: np.ndarray, rows: tuple[np.ndarray, np.ndarray]) -> Described:
-        return describe(kind, self._clusters[kind], lanes, *rows, self.distance)
+    def find_in_rooms(self, start: np.ndarray, end: np.ndarray, threads: int = 1, ahead: int = 1) -> Found:
+        """As `find`, where hardly anything moves: points are looked up again only where they have left their rooms."""
+        with threads_set(threads):
+            end = _far_end(start, end, np.float32(ahead))
+            means, lists, rooms = _means(self.surfaces.points, start, end), self._in_rooms, self._rooms
+            if not np.isfinite(means).all():
+                lists.clear()
+                rooms.leave()
+                self._look_at(lists, self.kinds, start, end)
+                return self._together()
+            moved = rooms.follow(start, end)
+            if moved == len(self.surfaces.points):
+                lists.list_points(rooms.rows, self.distance)
+            elif moved:
+                lists.list_points_again(rooms.rows, self.distance, rooms.moved)
+            if EDGE in self.kinds:
+                self._look_at(lists, [TRIANGLE], start, end)
+                lists.list_edges(self._edges_that_count(start, end), self._rows(start, end, means), self.distance)
+                self._look_at(lists, [END, EDGE], start, end)
+            else:
+                self._look_at(lists, [POINT], start, end)
+            return self._together()
+
+    def _rows(self, start: np.ndarray, end: np.ndarray, means: np.ndarray) -> Rows:
+        """On their ways, as seen by who goes along with the mean of all."""
+        middles, ways = _ways(start, end, means[1] - means[0], np.float32(LONGEST_WAY) * self.thickness)
+        return Rows(middles, ways, self._no_rooms)
+
+    def _look_at(self, lists: Lists, kinds: list[int], start: np.ndarray, end: np.ndarray) -> None:
+        for kind in kinds:
+            self._touching[kind].look(kind, lists.pairs[kind], start, end, self.thickness)
 
     def _edges_that_count(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """By what was found of points and triangles."""
         surfaces, touching = self.surfaces, self._touching[TRIANGLE]
         of_points = touching.counts, touching.corners, touching.data
         return surfaces.hinges.counting(surfaces.edges, *of_points, start, end, self.thickness)

@@ -7,11 +7,12 @@ from numba import prange
 
 from ..coloring import ColoringError
 from ..kernels.compile import compiled, compiled_parallel
-from ..kernels.lanes import WIDTH
+from ..kernels.lanes import WIDTH, lowest_bit
 from .detect import Found
-from .pairs import DATA
+from .touching import DATA
 
 COLORS = 64  # as many as a word has bits; what finds none of them is averaged
+ALL = np.uint64(2**COLORS - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +61,7 @@ def first_fit(corners: np.ndarray, movable: np.ndarray) -> np.ndarray:
         for corner in range(4):
             if movable[corners[i, corner]]:
                 there |= taken[corners[i, corner]]
-        color = 0
-        while color < COLORS and there >> np.uint64(color) & np.uint64(1):
-            color += 1
+        color = COLORS if there == ALL else lowest_bit(np.int64(~there))
         colors[i] = color
         if color < COLORS:
             for corner in range(4):

@@ -1,33 +1,30 @@
-"""Pairs that come near on their ways, and which of them touch: block by block, without a list of all pairs."""
+"""Pairs that come near on their ways: block by block, without a list of all that there are."""
 
 import numpy as np
 from numba import prange
 
 from ..kernels.compile import compiled, compiled_parallel, floats_at, ints_at
-from ..kernels.lanes import WIDTH, lane_bits, lowest_bit, maximum, minimum
-from ..kernels.rows import gather, store_block
-from ..kernels.vec3 import sub
+from ..kernels.lanes import WIDTH, lowest_bit
 from .cells import CHUNKS, Cells, lists_at, near_boxes, overlapping
-from .describe import EDGE, END, POINT, TINY, TRIANGLE, Described, near_prisms, near_segments
+from .describe import EDGE, END, POINT, TRIANGLE, Described, near_prisms, near_segments
 from .distances import edge_distance, nearest_on_edge, nearest_on_triangle
-from .edges import PRESSED
-from .narrow import end_meeting, longest_way, meeting, of_edges, of_point, points_meeting
 
 # How far the solver may move things beyond what was predicted: part of the thickness, and what may be stopped on its
 # way by something else, which is its whole way, up to some thicknesses.
 SLACK, LONGEST_WAY = 0.2, 1.5
-DATA = 8  # four shares, the direction, the thickness
-PAIRS = 1024
 SHUFFLE = 37  # neighbors in space are dealt out to all threads
 
 
-class Chunks:
-    """Contacts of one kind, in chunks: memory that is used again and again, and grows."""
+class Pairs:
+    """Pairs of one kind that come near, in chunks: memory that is used again and again, and grows."""
 
     def __init__(self, room: int = 64):
-        self.corners, self.data = np.empty((CHUNKS, room, 4), np.int32), np.empty((CHUNKS, room, DATA), np.float32)
-        self.counts, self.times_grown = np.zeros(CHUNKS, np.int64), 0
-        self._waiting = np.empty((CHUNKS, PAIRS, 4), np.int32)  # pairs that are still to be looked at
+        self.rows, self.counts, self.times_grown = in_chunks(room, 4, np.int32), np.zeros(CHUNKS, np.int64), 0
+        self._ends = np.zeros(0, np.int64)  # where in its chunk the pairs of each block end
+        self._other_rows = self.rows.copy()
+
+    def clear(self) -> None:
+        self.counts[:] = 0
 
     def find(
         self,
@@ -37,50 +34,53 @@ class Chunks:
         cells: Cells,
         bodies: np.ndarray,
         rest: np.ndarray,
-        start: np.ndarray,
-        end: np.ndarray,
         distance: np.float32,
         thickness: np.float32,
+        again: np.ndarray | None = None,
     ) -> None:
-        """Let these be the contacts of rows that go from `start` to `end`.
+        """Let these be the pairs of what is described; only the blocks `again` are asked, if given, others keep theirs.
 
         What has a corner in common does not count, nor what is nearer than the thickness within a body without forces.
         """
         of_asking, of_stored = (
             (one.corners, one.lanes, one.chosen, one.numbers, one.members, one.boxes) for one in (asking, stored)
         )
-        rows = bodies, rest, start, end
+        many = len(asking.chosen)
+        again, ends = np.ones(many, np.bool_) if again is None else again, np.empty(many, np.int64)
+        of_rows, before = (bodies, rest), (again, self.rows, self._ends)
         while True:
-            to = self._waiting, self.corners, self.data, self.counts
-            _find(kind, of_asking, of_stored, cells.addresses, rows, distance, thickness, *to)
-            if self.counts.max() <= self.corners.shape[1]:
-                return
+            to = self._other_rows, ends, self.counts
+            _find(kind, of_asking, of_stored, cells.addresses, of_rows, distance, thickness, before, *to)
+            if self.counts.max() <= self._other_rows.shape[1]:
+                break
             self.times_grown += 1
-            room = 2 * int(self.counts.max())
-            self.corners, self.data = np.empty((CHUNKS, room, 4), np.int32), np.empty((CHUNKS, room, DATA), np.float32)
+            self._other_rows = in_chunks(2 * int(self.counts.max()), 4, np.int32)
+        self.rows, self._other_rows, self._ends = self._other_rows, self.rows, ends
 
-    def write(self, corners: np.ndarray, data: np.ndarray, first: int) -> int:
-        """All of them, one after the other, from a place on; gives the place behind them."""
-        return int(_together(self.counts, self.corners, self.data, corners, data, first))
+
+def in_chunks(room: int, width: int, kind: type) -> np.ndarray:
+    """So many rows in each chunk, filled up to whole blocks."""
+    return np.empty((CHUNKS, -(-room // WIDTH) * WIDTH, width), kind)
 
 
 @compiled_parallel
-def _find(kind, asking, stored, cells, rows, distance, thickness, pairs, corners, data, counts):
+def _find(kind, asking, stored, cells, rows, distance, thickness, before, pairs, ends, counts):
     for turn in prange(CHUNKS):
         chunk = turn * SHUFFLE % CHUNKS
-        to = pairs[chunk], corners[chunk], data[chunk]
-        counts[chunk] = _find_some(kind, chunk, asking, stored, cells, rows, distance, thickness, *to)
+        to = pairs[chunk], ends
+        counts[chunk] = _find_some(kind, chunk, asking, stored, cells, rows, distance, thickness, before, *to)
 
 
 @compiled
-def _find_some(kind, chunk, asking, stored, cells, rows, distance, thickness, pairs, to_corners, to_data):
+def _find_some(kind, chunk, asking, stored, cells, rows, distance, thickness, before, pairs, ends):
     """What one chunk finds: how many; it writes as many as there is room for.
 
     A function of its own: within a parallel loop, arrays that grow are Numba's undoing.
     """
     corners, lanes, chosen, numbers, members, boxes = asking
     other_corners, other_lanes, other_chosen, other_numbers, other_members, other_hulls = stored
-    bodies, rest, start, end = rows
+    bodies, rest = rows
+    again, old_pairs, old_ends = before
     lists, like, many = lists_at(cells), kind == EDGE or kind == POINT, len(chosen)
     own, others = floats_at(numbers.ctypes.data), floats_at(other_numbers.ctypes.data)
     own_boxes, other_boxes = floats_at(members.ctypes.data), floats_at(other_members.ctypes.data)
@@ -88,8 +88,17 @@ def _find_some(kind, chunk, asking, stored, cells, rows, distance, thickness, pa
     own_rows, other_rows = ints_at(corners.ctypes.data), ints_at(other_corners.ctypes.data)
     arity, other_arity = corners.shape[1], other_corners.shape[1]
     reach = np.float32(0) if kind == TRIANGLE else distance  # a triangle's box has it
-    near, to_pairs, spare, waiting, found = np.empty(256, np.int32), ints_at(pairs.ctypes.data), len(start) - 1, 0, 0
-    for i in range(chunk * many // CHUNKS, (chunk + 1) * many // CHUNKS):
+    near, to_pairs, spare, found = np.empty(256, np.int32), ints_at(pairs.ctypes.data), len(bodies) - 1, 0
+    begin = chunk * many // CHUNKS
+    for i in range(begin, (chunk + 1) * many // CHUNKS):
+        if i > begin:
+            ends[i - 1] = found
+        if not again[i]:
+            for place in range(np.int64(0) if i == begin else old_ends[i - 1], old_ends[i]):
+                if found < len(pairs):
+                    pairs[found] = old_pairs[chunk, place]
+                found += 1
+            continue
         block = np.int64(chosen[i])
         low, high = _corner(own_hulls, 2 * i, -reach), _corner(own_hulls, 2 * i + 1, reach)
         count, near = near_boxes(low, high, lists, near)
@@ -119,17 +128,15 @@ def _find_some(kind, chunk, asking, stored, cells, rows, distance, thickness, pa
                     one, two = (first + hit, second) if kind == TRIANGLE else (first, second + hit)
                     one, two = one * arity, two * other_arity
                     if _may_touch(kind, own_rows, one, other_rows, two, bodies, rest, thickness):
-                        _write_pair(kind, own_rows, one, other_rows, two, spare, to_pairs, 4 * waiting)
-                        waiting += 1
-            if waiting + WIDTH * WIDTH > PAIRS:
-                whole = waiting // WIDTH
-                found = _look(kind, to_pairs, whole * WIDTH, start, end, thickness, to_corners, to_data, found)
-                for place in range(4 * (waiting - whole * WIDTH)):
-                    to_pairs[place] = to_pairs[4 * whole * WIDTH + place]
-                waiting -= whole * WIDTH
-    for place in range(4 * waiting, 4 * ((waiting + WIDTH - 1) // WIDTH * WIDTH)):
-        to_pairs[place] = to_pairs[place - 4]  # fills the last block
-    return _look(kind, to_pairs, waiting, start, end, thickness, to_corners, to_data, found)
+                        if found < len(pairs):
+                            _write_pair(kind, own_rows, one, other_rows, two, spare, to_pairs, 4 * found)
+                        found += 1
+    if begin < (chunk + 1) * many // CHUNKS:
+        ends[(chunk + 1) * many // CHUNKS - 1] = found
+    if 0 < found <= len(pairs):
+        for place in range(4 * found, 4 * ((found + WIDTH - 1) // WIDTH * WIDTH)):
+            to_pairs[place] = to_pairs[place - 4]  # fills the last block
+    return found
 
 
 @compiled
@@ -188,68 +195,3 @@ def _write_pair(kind, own, i, others, j, spare, pairs, place):
         pairs[place + 2], pairs[place + 3] = others[j], others[j + 1]
     else:
         pairs[place], pairs[place + 1], pairs[place + 2], pairs[place + 3] = own[i], others[j], spare, spare
-
-
-@compiled
-def _look(kind, pairs, count, start, end, thickness, to_corners, to_data, found):
-    """Write those of the pairs that touch behind the `found` ones; gives how many there are then."""
-    here, there = floats_at(start.ctypes.data), floats_at(end.ctypes.data)
-    numbers = np.empty((DATA, WIDTH), np.float32)
-    made = floats_at(numbers.ctypes.data)
-    slack, longest, one = np.float32(SLACK) * thickness, np.float32(LONGEST_WAY) * thickness, np.float32(1)
-    for block in range((count + WIDTH - 1) // WIDTH):
-        before, after = gather(here, pairs, block, 4), gather(there, pairs, block, 4)
-        ways = sub(after[0], before[0]), sub(after[1], before[1]), sub(after[2], before[2]), sub(after[3], before[3])
-        if kind == TRIANGLE:
-            near = slack + longest_way(ways, longest)
-            met, f, g, normal, _ = meeting(True, of_point(before), of_point(after), thickness, near)
-            shares = one + f * np.float32(0), f + g - one, -f, -maximum(g, TINY)  # see `contact_normal`
-        elif kind == EDGE:
-            near = slack + longest_way(ways, longest)
-            met, f, g, normal, gap = meeting(False, of_edges(before), of_edges(after), thickness, near)
-            shares = one - f, f, g - one, -maximum(g, TINY)
-            apart = minimum(maximum(gap, np.float32(PRESSED) * thickness), thickness)
-        elif kind == END:
-            near = slack + longest_way(ways[:3], longest)
-            met, f, normal = end_meeting(before, after, thickness, near)
-            shares = one + f * np.float32(0), f - one, -f, f * np.float32(0)
-        else:
-            near = slack + longest_way(ways[:2], longest)
-            met, normal = points_meeting(sub(before[0], before[1]), sub(after[0], after[1]), thickness, near)
-            zero = met * np.float32(0)
-            shares = zero + one, zero - one, zero, zero
-        if kind != EDGE:
-            apart = met * np.float32(0) + thickness
-        bits = lane_bits(met > np.float32(0))
-        if count - block * WIDTH < WIDTH:
-            bits &= (1 << (count - block * WIDTH)) - 1
-        if bits == 0:
-            continue
-        for i in range(4):
-            store_block(made, i, shares[i])
-        for i in range(3):
-            store_block(made, 4 + i, normal[i])
-        store_block(made, 7, apart)
-        while bits:
-            lane = lowest_bit(bits)
-            bits &= bits - 1
-            if found < len(to_corners):
-                for i in range(4):
-                    to_corners[found, i] = pairs[4 * (block * WIDTH + lane) + i]
-                for i in range(DATA):
-                    to_data[found, i] = numbers[i, lane]
-            found += 1
-    return found
-
-
-@compiled_parallel
-def _together(counts, of_corners, of_data, corners, data, first):
-    begins = np.empty(CHUNKS + 1, np.int64)
-    begins[0] = first
-    for chunk in range(CHUNKS):
-        begins[chunk + 1] = begins[chunk] + counts[chunk]
-    for chunk in prange(CHUNKS):
-        for i in range(counts[chunk]):
-            corners[begins[chunk] + i] = of_corners[chunk, i]
-            data[begins[chunk] + i] = of_data[chunk, i]
-    return begins[-1]

@@ -43,6 +43,17 @@ def pushed_out(point, start, distance, normal, friction, margin):
 
 
 @value_function
+def clearance(point, gap):
+    """Where a particle is, and how far it may go from there: half the gap, should a distance be somewhat too large."""
+    return point[0], point[1], point[2], HALF * gap
+
+
+@value_function
+def is_clear(point, clear):
+    return norm(sub(point, clear)) < clear[3]
+
+
+@value_function
 def carried(row, before, after):
     """A row that goes along with another one."""
     x, y, z = sub(after, before)
@@ -202,14 +213,16 @@ def numbers_and_tables(numbers, addresses):
 
 @cache
 def collide_kernel(distance_normal, parameter_count, carried_count=0, moves=False, has_tables=False):
-    """After the shared addresses come `carried_count` arrays of rows that go along with what is pushed: the aims, so
-    that inertia does not pull a particle back inside, and earlier positions, so that a push is not prolonged.
+    """After the shared addresses come rows for clearances, then `carried_count` arrays of rows that go along with what
+    is pushed: the aims, so that inertia does not pull a particle back inside, and earlier positions, so that a push is
+    not prolonged.
 
-    Items are blocks of eight rows.
+    A clearance is where a particle was, and how far it may go from there without a look at the collider; where the
+    collider moves, all are looked at. Items are blocks of eight rows.
     """
     distance_normal = value_function(distance_normal)
     start_of, parameters_of = riding if moves else standing, numbers_and_tables if has_tables else numbers_alone
-    digest = source_digest(distance_normal, pushed_out, start_of)
+    digest = source_digest(distance_normal, pushed_out, start_of, clearance, is_clear)
 
     @kernel
     def collide(addresses, first, last):
@@ -217,14 +230,21 @@ def collide_kernel(distance_normal, parameter_count, carried_count=0, moves=Fals
         positions, starts = floats_at(addresses[0]), floats_at(addresses[1])
         parameters = parameters_of(load_numbers(floats_at(addresses[2]), 0, parameter_count), addresses)
         touch, motion = floats_at(addresses[3]), load_numbers(floats_at(addresses[4]), 0, POSE)
+        clearances = floats_at(addresses[SHARED])
         for block in range(first, last):
             point = load_rows(positions, block)
+            if not moves and all_lanes(is_clear(point, load_rows(clearances, block))):
+                continue
             distance, normal = distance_normal(point, parameters)
+            if not moves:
+                store_rows(clearances, block, clearance(point, distance - touch[1]))
+            if all_lanes(distance >= touch[1]):
+                continue
             start = start_of(load_rows(starts, block), motion)
             pushed = pushed_out(point, start, distance, normal, touch[0], touch[1])
             store_rows(positions, block, pushed)
             for i in range(carried_count):
-                rows = floats_at(addresses[SHARED + i])
+                rows = floats_at(addresses[SHARED + 1 + i])
                 store_rows(rows, block, carried(load_rows(rows, block), point, pushed))
 
     return collide
