@@ -16,7 +16,8 @@ import pytest
 import vivace as vv
 from vivace import checkpoint
 from vivace.cluster.watchdog import Pulse, Watch
-from vivace.parts import assign, block_graph, part_of
+from vivace.net_parts import NetCut, part_of
+from vivace.parts import assign
 
 pytest.importorskip("mpi4py", reason="needs pip install 'vivace[mpi]'")
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -189,7 +190,8 @@ def test_bad_input_is_told_once_and_ends_all_ranks(tmp_path):
     assert "ranks is 0" in error_of("run", *SCENE, "--ranks", 0)
     assert "--hosts is for --ranks" in error_of("run", *SCENE, "--hosts", "a,b")
     assert "--restart goes on from a checkpoint" in error_of("run", *SCENE, "--ranks", 2, "--restart", 1)
-    assert "implicit" in error_of("run", "tablecloth", "--scale", 0.05, "--frames", 2, "--ranks", 2)
+    serial = "tablecloth", "--scale", 0.05, "--frames", 2, "--solver", "serial"
+    assert "solver 'serial'" in error_of("run", *serial, "--ranks", 2)
     assert "is for one process" in error_of("run", touching_scene(tmp_path), "--solver", "implicit", "--ranks", 2)
 
 
@@ -462,7 +464,7 @@ def cloth_plan(side=40, blocks=20):
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 def test_parts_share_the_rows_and_know_whose_copies_they_have(ranks):
     plan = cloth_plan()
-    owners = assign(plan.net, np.ones(plan.net.total), ranks)
+    owners = assign(NetCut(plan).blocks, np.ones(plan.net.total), ranks)
     parts = [part_of(plan, owners, rank) for rank in range(ranks)]
     own = [part.rows[part.rows >= 0] for part in parts]
     np.testing.assert_array_equal(np.sort(np.concatenate(own)), np.arange(len(plan.order)))
@@ -485,14 +487,14 @@ def test_parts_share_the_rows_and_know_whose_copies_they_have(ranks):
 
 
 def test_blocks_go_to_ranks_by_their_costs():
-    net = cloth_plan().net
-    costs = np.ones(net.total)
+    blocks = NetCut(cloth_plan()).blocks
+    costs = np.ones(blocks.total)
     costs[:5] = 6.0
-    owners = assign(net, costs, 2)
+    owners = assign(blocks, costs, 2)
     loads = np.bincount(owners, costs)
     assert loads.max() / loads.mean() < 1.15
-    offsets, neighbors, counts = block_graph(net)
-    assert len(offsets) == net.total + 1 and (counts > 0).all() and len(neighbors) == offsets[-1]
+    assert len(blocks.offsets) == blocks.total + 1 and (blocks.joints > 0).all()
+    assert len(blocks.neighbors) == blocks.offsets[-1]
 
 
 def test_a_watch_tells_who_was_lost_and_lets_go_who_says_farewell():

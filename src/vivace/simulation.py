@@ -137,7 +137,7 @@ class Simulation:
         self._views: dict[str, np.ndarray] = {}
         self._holds: list[Hold] = []  # of the last step
         self._sweeps = backends.load(self.backend, plan, self.state, self.threads)
-        self.state = self._sweeps.state
+        self.plan, self.state = self._sweeps.plan, self._sweeps.state  # which may have rows in another order
         self._sweeps.set_step(self.dt / self.substeps)
         batches = plan.coloring.count if plan.coloring else sum(planned.parallel_steps for planned in plan.groups)
         if self.iterations * self.substeps * batches > MOST_SWEEPS:

@@ -51,6 +51,10 @@ class State:
         self.set("positions", slice(None), plan.model.positions)
         self.set("velocities", slice(None), plan.model.velocities)
 
+    def finest(self, name: str) -> np.ndarray:
+        """Positions or velocities with all the digits that there are."""
+        return getattr(self, name if self.plan.net is None else self.FINE[name])
+
     def get(self, name: str) -> np.ndarray:
         """Positions or velocities in the user's order, a read-only copy (n, 3)."""
         values = getattr(self, name)[self.plan.row_of, :3]
@@ -87,8 +91,8 @@ class State:
         particles = (self.plan.order if self.plan.copies is None else np.arange(len(self.plan.row_of)))[first:last]
         rows, found = self.plan.row_of[particles], np.empty(len(particles), self.record)
         found["particle"] = particles
-        for name, fine in self.FINE.items():
-            found[name] = getattr(self, name if self.plan.net is None else fine)[rows, :3]
+        for name in self.FINE:
+            found[name] = self.finest(name)[rows, :3]
         return found
 
     def put_records(self, records: np.ndarray) -> None:

@@ -41,8 +41,10 @@ class BlockedGroup:
     """
 
     def __init__(self, planned: PlannedGroup):
-        ends = np.append(planned.partition.offsets, len(planned.vertices))
-        bounds = [(a, b) for a, b in zip(ends[:-1], ends[1:]) if a < b]
+        ends = planned.partition.offsets
+        if planned.parallel_steps > planned.batch_count:
+            ends = np.append(ends, len(planned.vertices))
+        bounds = list(zip(ends[:-1], ends[1:]))
         filled = [np.append(np.arange(a, b), np.full(-(b - a) % WIDTH, b - 1)) for a, b in bounds]
         order = np.concatenate(filled)
         self.order = order
@@ -55,7 +57,8 @@ class BlockedGroup:
             self.multipliers = np.zeros(len(order), np.float32)
         self.real_lanes = np.full(self.first_block[-1], WIDTH, np.float32)
         for (a, b), end in zip(bounds, self.first_block[1:]):
-            self.real_lanes[end - 1] = (b - a - 1) % WIDTH + 1
+            if a < b:  # in a part of a plan, a batch may be empty
+                self.real_lanes[end - 1] = (b - a - 1) % WIDTH + 1
 
     @property
     def blocks(self) -> int:
@@ -64,7 +67,7 @@ class BlockedGroup:
 
 def _blocks_or_one(column: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, int]:
     """A column in the order of the blocks and 1, or a single block and 0 if all its values are equal."""
-    uniform = bool((column == column[0]).all())
+    uniform = bool((column == column[:1]).all())
     chosen = column[:1].repeat(WIDTH) if uniform else column[order]
     return np.ascontiguousarray(chosen, np.float32), 0 if uniform else 1
 
@@ -320,7 +323,7 @@ class CpuSweeps:
         unit = 1e-6 if platform.system() != "Windows" else self._seconds * 1e3 / max(self._ticks.sum(), 1)
         residual = {
             planned.group.name: Residual(
-                float(np.sqrt(results[:, 0].sum() / len(planned.vertices))), float(results[:, 1].max())
+                float(np.sqrt(results[:, 0].sum() / max(len(planned.vertices), 1))), float(results[:, 1].max(initial=0))
             )
             for planned, results in zip(self.plan.groups, self._results)
         }

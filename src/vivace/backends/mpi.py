@@ -12,9 +12,11 @@ from weakref import WeakSet
 import numpy as np
 
 from ..collision.surface import Ways
+from ..colored_parts import ColoredCut
 from ..errors import InputError
 from ..holds import Hold
-from ..parts import assign, part_of, renamed
+from ..net_parts import NetCut
+from ..parts import Blocks, Cut, assign, renamed
 from ..plan import Plan
 from ..state import State
 from . import Outcome, Residual
@@ -53,13 +55,13 @@ class NoHolds:
 class MpiState(State):
     """The state of all particles on the first rank: fetched from the others when somebody looks."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, blocks: Blocks):
         self._tables: dict[str, np.ndarray] = {}
         self._old: set[str] = set()
         self._changed: dict[str, list[np.ndarray]] = {}
         self._sweeps: MpiSweeps | None = None
         super().__init__(plan)
-        self._changed = {}
+        self._changed, self.pieces = {}, np.append(blocks.starts[:-1], len(plan.row_of))
 
     def _table(name: str) -> Any:  # type: ignore[misc]
         def get(self: "MpiState") -> np.ndarray:
@@ -77,7 +79,7 @@ class MpiState(State):
 
     def has_moved(self) -> None:
         """What is here is no longer what the ranks have."""
-        self._old = set(self._tables)
+        self._old = {name for name, table in self._tables.items() if len(table)}
 
     def _fetch(self, name: str) -> None:
         assert self._sweeps is not None
@@ -97,7 +99,8 @@ class MpiState(State):
         rows = self.plan.row_of[particles]
         if len(rows):
             self._tables[name][rows, :3] = values
-            self._tables[self.FINE[name]][rows, :3] = self._tables[name][rows, :3]
+            if self.plan.net is not None:
+                self._tables[self.FINE[name]][rows, :3] = self._tables[name][rows, :3]
             self._changed.setdefault(name, []).append(rows)
 
     def put_records(self, records: np.ndarray) -> None:
@@ -110,7 +113,8 @@ class MpiState(State):
             changed, self._changed = self._changed, {}
             for name, lists in changed.items():
                 rows = np.unique(np.concatenate(lists))
-                self._sweeps.tell("change", name, rows, self._tables[self.FINE[name]][rows, :3])
+                table = self._tables[name if self.plan.net is None else self.FINE[name]]  # as it is here, not there
+                self._sweeps.tell("change", name, rows, table[rows, :3])
 
     def write_records(self, path: Path, table: int, first: int) -> None:
         assert self._sweeps is not None
@@ -120,29 +124,43 @@ class MpiState(State):
                 raise answer
 
 
+def check_for_ranks(plan: Plan) -> None:
+    """An error that names what several ranks cannot do."""
+    if plan.model.touching is not None:
+        raise InputError("self_collision is for one process, so far: contacts do not reach over to other ranks")
+    reason = None
+    if plan.coloring is not None:
+        reason = "go particle by particle (vivace, pd-jacobi, pd-chebyshev, pd-direct)"
+    elif plan.copies is not None:
+        reason = "split particles (phantoms)"
+    elif any(planned.parallel_steps > planned.batch_count for planned in plan.groups):
+        reason = "average constraints that share particles (averaged-jacobi, hybrid-jacobi)"
+    if reason:
+        raise InputError(
+            f"solvers that {reason} are for one process, so far; several ranks run implicit, gauss-seidel and xpbd"
+        )
+
+
 class MpiSweeps:
     """See `Sweeps`. Tokens are names; each rank runs its own sweeps for them."""
 
-    predict = update_velocities = None
+    predict, update_velocities = ("predict", ()), ("update_velocities", ())
     migrations = 0
     most_threads = staticmethod(most_threads)
 
     def __init__(self, plan: Plan, state: State, threads: int):
         self.comm = join()
-        if plan.net is None:
-            raise InputError("several ranks run the solver 'implicit' only, so far; use backend='cpu' for this one")
-        if plan.model.touching is not None:
-            raise InputError("self_collision is for one process, so far: contacts do not reach over to other ranks")
-        self.plan, self.threads, self.step = plan, threads, 1.0
+        check_for_ranks(plan)
+        self.cut: Cut = NetCut(plan) if plan.net is not None else ColoredCut(plan)
+        self.plan, self.threads, self.step = self.cut.plan, threads, 1.0
         self.implicit = Names("implicit.", "assemble", "multiply", "descend", "accelerate", "balance", "settle")
         self.implicit.wind = np.zeros(4, np.float32)
         self.holds, self.rank, self._schedules = NoHolds(), Rank(self.comm), 0
-        self.state = MpiState(plan)
+        self.state = MpiState(self.plan, self.cut.blocks)
         for other in list(_current):
             other.retire()
-        sizes = np.diff(plan.net.starts).astype(float)
         self._prepared: dict[int, list[Token]] = {}
-        self._give_parts(assign(plan.net, sizes, self.comm.size))
+        self._give_parts(assign(self.cut.blocks, self.cut.blocks.costs, self.comm.size))
         self.state._sweeps = self
         self._busy, self._frames = np.zeros(self.comm.size), 0
         _current.add(self)
@@ -158,16 +176,14 @@ class MpiSweeps:
 
         What a block costs is its share of what its rank was busy. The bits do not depend on who does what.
         """
-        net = self.plan.net
-        assert net is not None
         if self._frames < WINDOW or self.comm.size == 1:
             return
         busy, self._busy, self._frames = self._busy, np.zeros(self.comm.size), 0
         if busy.max() < UNEVEN * busy.mean():
             return
-        sizes = np.diff(net.starts).astype(float)
-        costs = sizes * (busy / np.maximum(np.bincount(self.owners, sizes, self.comm.size), 1))[self.owners]
-        owners = renamed(assign(net, costs, self.comm.size), self.owners, self.comm.size)
+        shares = self.cut.blocks.costs
+        costs = shares * (busy / np.maximum(np.bincount(self.owners, shares, self.comm.size), 1))[self.owners]
+        owners = renamed(assign(self.cut.blocks, costs, self.comm.size), self.owners, self.comm.size)
         if np.bincount(owners, costs, self.comm.size).max() < GAIN * busy.max():
             self.migrate(owners)
             self.migrations += 1
@@ -177,14 +193,12 @@ class MpiSweeps:
         self.owners = owners
         self.blocks: list[list[tuple[int, int, int]]] = []  # of each rank: first row there, first row here, rows
         self._sizes: dict[str, list[int]] = {}
-        tables = self.state.fine_positions, self.state.fine_velocities
+        tables, bounds = [self.state.finest(name) for name in State.FINE], self.state.pieces
+        part_of = self.cut.among(owners, self.comm.size)
         for rank in reversed(range(self.comm.size)):
-            part = part_of(self.plan, owners, rank)
-            own = part.plan.net
-            assert own is not None and self.plan.net is not None
-            starts, bounds = self.plan.net.starts[own.ids], self.state.pieces
-            counts = bounds[own.ids + 1] - bounds[own.ids]
-            self.blocks.insert(0, list(zip(own.starts.tolist(), starts.tolist(), counts.tolist())))
+            part = part_of(rank)
+            counts = bounds[part.ids + 1] - bounds[part.ids]
+            self.blocks.insert(0, list(zip(part.starts.tolist(), bounds[part.ids].tolist(), counts.tolist())))
             for planned in part.plan.groups:
                 self._sizes.setdefault(planned.group.name, []).insert(0, len(planned.vertices))
             rows = np.concatenate([part.rows, part.copies])
@@ -204,6 +218,18 @@ class MpiSweeps:
         own = self.rank.answer(name, arguments)
         return [own, *(receive(self.comm, rank) for rank in range(1, self.comm.size))]
 
+    def project(self, group: int, batch: int) -> Token:
+        return "project", (group, batch)
+
+    def project_compliant(self, group: int, batch: int) -> Token:
+        return "project_compliant", (group, batch)
+
+    def forget_multipliers(self, group: int) -> Token:
+        return "forget_multipliers", (group,)
+
+    def project_in_order(self, group: int) -> Token:
+        raise InputError("constraints one after the other (solver 'serial') are for one process; use 'gauss-seidel'")
+
     def collide(self, surface: int, carry_aims: bool = False) -> Token:
         return "collide", (surface,)
 
@@ -215,12 +241,23 @@ class MpiSweeps:
 
     def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
         obey_interrupts()
+        if holds:  # as in a checkpoint of one process
+            raise InputError(NoHolds.refusal)
         self._mind_balance()
         self.tell("begin_frame", ways, duration, self.implicit.wind)
 
+    def _listed(self, schedule: Iterable[Token | None]) -> list[Token]:
+        """What ranks are told of a schedule. Copies are renewed for batches in turn, so no other order will do."""
+        tokens = [token for token in schedule if token is not None]
+        turn = [(g, batch) for g, planned in enumerate(self.plan.groups) for batch in range(planned.batch_count)]
+        batches = [arguments for name, arguments in tokens if name in ("project", "project_compliant")]
+        if batches != turn * (len(batches) // max(len(turn), 1)):
+            raise InputError("the solver's schedule does not project all batches in turn, as several ranks have to")
+        return tokens
+
     def prepare(self, schedule: Iterable[Token | None]) -> int:
         self._schedules += 1
-        tokens = [token for token in schedule if token is not None]
+        tokens = self._listed(schedule)
         self._prepared = {self._schedules: tokens}
         self.tell("prepare", self._schedules, tokens)
         return self._schedules
@@ -238,7 +275,7 @@ class MpiSweeps:
         self.tell("set_step", step)
 
     def advance(self, tokens: Iterable[Token | None]) -> None:
-        self.tell("advance", [token for token in tokens if token is not None])
+        self.tell("advance", self._listed(tokens))
 
     def finish(self) -> Outcome:
         return self._joined(self.tell("finish"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-COMMAND, DATA = 1, 2  # tags
+COMMAND, DATA, ROWS = 1, 2, 3  # tags
 
 
 def send(comm: Any, thing: Any, rank: int, tag: int = DATA) -> None:

@@ -263,4 +263,5 @@ def weight_of_pair(typing_context, pair):
 
 def in_blocks(values):
     """(m, count) -> (m / 8, count, 8): the layout that `load_block` reads without a shuffle."""
-    return np.ascontiguousarray(values.reshape(len(values) // WIDTH, WIDTH, -1).swapaxes(1, 2))
+    count = values.shape[1] if values.ndim > 1 else 1
+    return np.ascontiguousarray(values.reshape(len(values) // WIDTH, WIDTH, count).swapaxes(1, 2))

@@ -1,0 +1,193 @@
+"""Colored constraints in parts: what each rank has to project so that its own rows come out right.
+
+Between two renewals of its copies, a rank goes through several colors. What it needs is found backwards: after the last
+of these colors its own rows; before a color, also all corners of the constraints that touch what is needed after it.
+These it projects itself, wherever their corners belong, on copies that were right at the start. So ranks do some
+constraints near borders several times, and talk less often. The bits are those of one process: each constraint that
+counts is projected with the same numbers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .batches import Partition
+from .kernels.compile import compiled
+from .model import ConstraintGroup
+from .parts import Part, joined, local_model
+from .plan import Plan, PlannedGroup
+from .springs import order_in_blocks, whole_eights
+
+FEWEST_ROWS, MOST_BLOCKS = 64, 1024  # of a block, and of all
+EXCHANGE = 8000  # corners of constraints that are projected in the time that it takes to renew copies
+Batch = tuple[int, int]  # group and batch
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Which rows of a part are renewed from others' at one time, and which are sent for theirs."""
+
+    takes: tuple[tuple[int, np.ndarray], ...]  # (rank, rows of this part)
+    gives: tuple[tuple[int, np.ndarray], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ColoredPart(Part):
+    """Its groups have all batches of the whole plan, some of them empty."""
+
+    renewals: tuple[tuple[Batch, Exchange], ...]  # before these batches
+    last: Exchange  # of positions, before constraints are measured
+    counted: tuple[np.ndarray, ...]  # of each group and batch: how many, the first ones, this part measures
+
+
+class ColoredCut:
+    """See `Cut`: blocks are equal runs of rows in an order in which those in turn are near each other."""
+
+    def __init__(self, plan: Plan):
+        self.plan = in_order(plan, order_in_blocks(plan.model.rest))
+        count = len(self.plan.order)
+        size = whole_eights(max(-(-count // MOST_BLOCKS), FEWEST_ROWS))
+        starts = np.append(np.arange(0, count, size), count)
+        vertices = [planned.vertices for planned in self.plan.groups]
+        loads = sum((np.bincount(v.ravel(), minlength=count) for v in vertices), np.ones(count, np.int64))
+        pairs = [v[:, [i, i + 1]] for v in vertices for i in range(v.shape[1] - 1)]
+        one, other = np.concatenate([*pairs, *(pair[:, ::-1] for pair in pairs), np.zeros((0, 2), np.int32)]).T
+        self.blocks = joined(starts, np.add.reduceat(loads, starts[:-1]).astype(float), one, other)
+
+    def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], ColoredPart]:
+        owner_of = np.repeat(owners.astype(np.int32), np.diff(self.blocks.starts))
+        reach = Reach(self.plan, owner_of, ranks)
+        return lambda rank: _part_of(self.plan, self.blocks.starts, owners, reach, rank)
+
+
+def in_order(plan: Plan, order: np.ndarray) -> Plan:
+    """The same plan on rows in another order of the particles; batches keep their members, and so do bits."""
+    row_of = np.empty_like(order)
+    row_of[order] = np.arange(len(order))
+    moved = row_of[plan.order].astype(np.int32)
+    return replace(plan, order=order, row_of=row_of, groups=tuple(_moved(planned, moved) for planned in plan.groups))
+
+
+def _moved(planned: PlannedGroup, moved: np.ndarray) -> PlannedGroup:
+    partition, vertices = planned.partition, moved[planned.vertices]
+    batch_of = np.repeat(np.arange(planned.batch_count), np.diff(partition.offsets))
+    near = np.lexsort((vertices.min(axis=1), batch_of))  # memory is read forward
+    return PlannedGroup(
+        planned.group,
+        Partition(partition.order[near], partition.offsets),
+        planned.coloring,
+        vertices[near],
+        planned.rest[near],
+        planned.stiffness_ratio[near],
+        None if planned.compliance is None else planned.compliance[near],
+    )
+
+
+class Reach:
+    """What all ranks project, and which copies they need for it.
+
+    How many colors come between two renewals: as long as another one makes them cheaper on average, at the rank that
+    does the most twice.
+    """
+
+    def __init__(self, plan: Plan, owner_of: np.ndarray, ranks: int):
+        self.owner_of = owner_of
+        own = np.arange(ranks)[:, None] == owner_of
+        self.members: list[dict[Batch, np.ndarray]] = [{} for _ in range(ranks)]  # of each rank
+        self.needs: list[tuple[Batch, list[np.ndarray]]] = []  # before a batch: rows of others, of each rank
+        self.measured = [_corners_of_first(plan, own[rank]) for rank in range(ranks)]
+        batches = [(group, batch) for group, planned in enumerate(plan.groups) for batch in range(planned.batch_count)]
+        needed, colors, twice = own.copy(), 0, 0
+        for place in reversed(range(len(batches))):
+            group, batch = batches[place]
+            planned = plan.groups[group]
+            first, last = planned.partition.offsets[batch : batch + 2]
+            mine = [_touching(planned.vertices, first, last, rows) for rows in own]
+            all_of_them = [_touching(planned.vertices, first, last, rows) for rows in needed] if colors else mine
+            surplus = planned.vertices.shape[1] * max(len(a) - len(b) for a, b in zip(all_of_them, mine))
+            if surplus * colors > EXCHANGE + twice:
+                self.needs.append((batches[place + 1], [np.flatnonzero(rows) for rows in needed & ~own]))
+                needed, colors, twice, surplus, all_of_them = own.copy(), 0, 0, 0, mine
+            for rank, chosen in enumerate(all_of_them):
+                self.members[rank][group, batch] = chosen
+                needed[rank][planned.vertices[chosen]] = True
+            colors, twice = colors + 1, twice + surplus
+        if batches:
+            self.needs.append((batches[0], [np.flatnonzero(rows) for rows in needed & ~own]))
+
+    def exchange(self, needs: list[np.ndarray], rank: int, place_of: np.ndarray) -> Exchange:
+        """A rank's share in a renewal of these rows of each rank."""
+        owner_of = self.owner_of
+        takes = [(q, needs[rank][owner_of[needs[rank]] == q]) for q in range(len(needs))]
+        gives = [(q, rows[owner_of[rows] == rank]) for q, rows in enumerate(needs)]
+        listed = [tuple((q, place_of[rows]) for q, rows in pairs if len(rows)) for pairs in (takes, gives)]
+        return Exchange(*listed)
+
+
+def _corners_of_first(plan: Plan, own: np.ndarray) -> np.ndarray:
+    """Rows of others that the constraints of this rank's first corners end at."""
+    needed = np.zeros_like(own)
+    for planned in plan.groups:
+        needed[planned.vertices[own[planned.vertices[:, 0]]]] = True
+    return np.flatnonzero(needed & ~own)
+
+
+def _part_of(plan: Plan, starts: np.ndarray, owners: np.ndarray, reach: Reach, rank: int) -> ColoredPart:
+    blocks, owner_of = np.flatnonzero(owners == rank), reach.owner_of
+    rows = np.flatnonzero(owner_of == rank)
+    needed = np.zeros(len(owner_of), np.bool_)
+    for _, needs in reach.needs:
+        needed[needs[rank]] = True
+    needed[reach.measured[rank]] = True
+    copies = np.flatnonzero(needed)
+    copies = copies[np.argsort(owner_of[copies], kind="stable")]
+    here = np.concatenate([rows, copies])
+    place_of = np.full(len(owner_of), -1, np.int32)
+    place_of[here] = np.arange(len(here))
+    shares = [
+        _share(planned, [reach.members[rank][group, batch] for batch in range(planned.batch_count)], rows, place_of)
+        for group, planned in enumerate(plan.groups)
+    ]
+    groups, order = tuple(planned for planned, _ in shares), np.arange(len(here))
+    return ColoredPart(
+        Plan(local_model(plan, here, groups), order, order, groups),
+        rows,
+        plan.order[rows],
+        copies,
+        blocks.astype(np.int32),
+        np.concatenate([[0], np.cumsum(np.diff(starts)[blocks])]),
+        tuple((batch, reach.exchange(needs, rank, place_of)) for batch, needs in reach.needs),
+        reach.exchange(reach.measured, rank, place_of),
+        tuple(counts for _, counts in shares),
+    )
+
+
+def _share(
+    planned: PlannedGroup, batches: list[np.ndarray], rows: np.ndarray, place_of: np.ndarray
+) -> tuple[PlannedGroup, np.ndarray]:
+    """Some constraints of each batch, first those whose first corner is in `rows`, and how many these are."""
+    chosen, counts = [], []
+    for members in batches:
+        first = place_of[planned.vertices[members, 0]] < len(rows)
+        chosen += [members[first], members[~first]]
+        counts.append(first.sum())
+    members = np.concatenate([*chosen, np.zeros(0, np.int64)])
+    columns = place_of[planned.vertices[members]], planned.rest[members], planned.stiffness_ratio[members]
+    compliance = None if planned.compliance is None else planned.compliance[members]
+    group = ConstraintGroup(planned.group.name, planned.group.constraint, *columns, compliance)
+    partition = Partition(np.arange(len(members)), np.cumsum([0, *(len(own) for own in batches)]))
+    return PlannedGroup(group, partition, None, *columns, compliance), np.array(counts, np.int64)
+
+
+@compiled
+def _touching(vertices: np.ndarray, first: int, last: int, rows: np.ndarray) -> np.ndarray:
+    """Which constraints of a batch have a corner among the rows that are marked."""
+    found, count = np.empty(last - first, np.int64), 0
+    for constraint in range(first, last):
+        for corner in range(vertices.shape[1]):
+            if rows[vertices[constraint, corner]]:
+                found[count] = constraint
+                count += 1
+                break
+    return found[:count].copy()
