@@ -14,22 +14,12 @@ import numpy as np
 
 from .batches import Partition
 from .kernels.compile import compiled
-from .model import ConstraintGroup
-from .parts import Part, joined, local_model
+from .parts import Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, some_of
 from .plan import Plan, PlannedGroup
-from .springs import order_in_blocks, whole_eights
+from .springs import order_in_blocks
 
-FEWEST_ROWS, MOST_BLOCKS = 64, 1024  # of a block, and of all
-EXCHANGE = 8000  # corners of constraints that are projected in the time that it takes to renew copies
+EXCHANGE = 5000  # corners of constraints that are projected in the time that it takes to renew copies
 Batch = tuple[int, int]  # group and batch
-
-
-@dataclass(frozen=True, eq=False)
-class Exchange:
-    """Which rows of a part are renewed from others' at one time, and which are sent for theirs."""
-
-    takes: tuple[tuple[int, np.ndarray], ...]  # (rank, rows of this part)
-    gives: tuple[tuple[int, np.ndarray], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +36,7 @@ class ColoredCut:
 
     def __init__(self, plan: Plan):
         self.plan = in_order(plan, order_in_blocks(plan.model.rest))
-        count = len(self.plan.order)
-        size = whole_eights(max(-(-count // MOST_BLOCKS), FEWEST_ROWS))
-        starts = np.append(np.arange(0, count, size), count)
-        vertices = [planned.vertices for planned in self.plan.groups]
-        loads = sum((np.bincount(v.ravel(), minlength=count) for v in vertices), np.ones(count, np.int64))
-        pairs = [v[:, [i, i + 1]] for v in vertices for i in range(v.shape[1] - 1)]
-        one, other = np.concatenate([*pairs, *(pair[:, ::-1] for pair in pairs), np.zeros((0, 2), np.int32)]).T
-        self.blocks = joined(starts, np.add.reduceat(loads, starts[:-1]).astype(float), one, other)
+        self.blocks = blocks_of_groups(self.plan)
 
     def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], ColoredPart]:
         owner_of = np.repeat(owners.astype(np.int32), np.diff(self.blocks.starts))
@@ -116,14 +99,6 @@ class Reach:
         if batches:
             self.needs.append((batches[0], [np.flatnonzero(rows) for rows in needed & ~own]))
 
-    def exchange(self, needs: list[np.ndarray], rank: int, place_of: np.ndarray) -> Exchange:
-        """A rank's share in a renewal of these rows of each rank."""
-        owner_of = self.owner_of
-        takes = [(q, needs[rank][owner_of[needs[rank]] == q]) for q in range(len(needs))]
-        gives = [(q, rows[owner_of[rows] == rank]) for q, rows in enumerate(needs)]
-        listed = [tuple((q, place_of[rows]) for q, rows in pairs if len(rows)) for pairs in (takes, gives)]
-        return Exchange(*listed)
-
 
 def _corners_of_first(plan: Plan, own: np.ndarray) -> np.ndarray:
     """Rows of others that the constraints of this rank's first corners end at."""
@@ -140,8 +115,7 @@ def _part_of(plan: Plan, starts: np.ndarray, owners: np.ndarray, reach: Reach, r
     for _, needs in reach.needs:
         needed[needs[rank]] = True
     needed[reach.measured[rank]] = True
-    copies = np.flatnonzero(needed)
-    copies = copies[np.argsort(owner_of[copies], kind="stable")]
+    copies = by_owner(needed, owner_of)
     here = np.concatenate([rows, copies])
     place_of = np.full(len(owner_of), -1, np.int32)
     place_of[here] = np.arange(len(here))
@@ -157,8 +131,8 @@ def _part_of(plan: Plan, starts: np.ndarray, owners: np.ndarray, reach: Reach, r
         copies,
         blocks.astype(np.int32),
         np.concatenate([[0], np.cumsum(np.diff(starts)[blocks])]),
-        tuple((batch, reach.exchange(needs, rank, place_of)) for batch, needs in reach.needs),
-        reach.exchange(reach.measured, rank, place_of),
+        tuple((batch, exchange(needs, owner_of, rank, place_of)) for batch, needs in reach.needs),
+        exchange(reach.measured, owner_of, rank, place_of),
         tuple(counts for _, counts in shares),
     )
 
@@ -173,11 +147,8 @@ def _share(
         chosen += [members[first], members[~first]]
         counts.append(first.sum())
     members = np.concatenate([*chosen, np.zeros(0, np.int64)])
-    columns = place_of[planned.vertices[members]], planned.rest[members], planned.stiffness_ratio[members]
-    compliance = None if planned.compliance is None else planned.compliance[members]
-    group = ConstraintGroup(planned.group.name, planned.group.constraint, *columns, compliance)
-    partition = Partition(np.arange(len(members)), np.cumsum([0, *(len(own) for own in batches)]))
-    return PlannedGroup(group, partition, None, *columns, compliance), np.array(counts, np.int64)
+    offsets = np.cumsum([0, *(len(own) for own in batches)])
+    return some_of(planned, members, place_of, offsets), np.array(counts, np.int64)
 
 
 @compiled

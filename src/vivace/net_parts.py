@@ -6,10 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from .batches import Partition
 from .kernels.compile import compiled
-from .model import ConstraintGroup
-from .parts import Part, joined, local_model
+from .parts import Part, by_owner, joined, local_model, some_of
 from .plan import Plan, PlannedGroup
 from .springs import Net
 
@@ -53,8 +51,7 @@ def part_of(plan: Plan, owners: np.ndarray, rank: int) -> NetPart:
     needed = np.zeros(net.rows, np.bool_)
     needed[neighbors] = True
     needed[rows] = False
-    copies = np.flatnonzero(needed)
-    copies = copies[np.argsort(owner_of[copies], kind="stable")]
+    copies = by_owner(needed, owner_of)
     place_of = np.full(net.rows, -1, np.int32)
     place_of[rows] = np.arange(len(rows))
     place_of[copies] = len(rows) + np.arange(len(copies))
@@ -80,12 +77,7 @@ def _local_plan(plan: Plan, net: Net, rows: np.ndarray, place_of: np.ndarray) ->
 def _local_group(planned: PlannedGroup, own: int, place_of: np.ndarray) -> PlannedGroup:
     """The constraints whose first corner is one of the `own` rows, so that each is in one part: to be measured."""
     chosen = np.flatnonzero((place_of[planned.vertices[:, 0]] >= 0) & (place_of[planned.vertices[:, 0]] < own))
-    vertices = place_of[planned.vertices[chosen]]
-    columns = vertices, planned.rest[chosen], planned.stiffness_ratio[chosen]
-    compliance = None if planned.compliance is None else planned.compliance[chosen]
-    group = ConstraintGroup(planned.group.name, planned.group.constraint, *columns, compliance)
-    batch = Partition(np.arange(len(chosen)), np.array([0, len(chosen)]))
-    return PlannedGroup(group, batch, None, *columns, compliance)
+    return some_of(planned, chosen, place_of, np.array([0, len(chosen)]))
 
 
 @compiled

@@ -7,8 +7,12 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .model import Model, Surface
+from .batches import Partition
+from .model import ConstraintGroup, Model, Surface
 from .plan import Plan, PlannedGroup
+from .springs import whole_eights
+
+FEWEST_ROWS, MOST_BLOCKS = 64, 1024  # of a block, and of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +42,18 @@ class Blocks:
         return len(self.starts) - 1
 
 
-class Cut(Protocol):
-    """A way to part a plan, whose rows may be in another order then."""
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Which rows of a part are renewed from others' at one time, and which are sent for theirs."""
 
-    plan: Plan
+    takes: tuple[tuple[int, np.ndarray], ...]  # (rank, rows of this part)
+    gives: tuple[tuple[int, np.ndarray], ...]
+
+
+class Cut(Protocol):
+    """A way to part a plan."""
+
+    plan: Plan  # with its rows in blocks
     blocks: Blocks
 
     def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], Part]: ...  # the part of each rank
@@ -55,6 +67,17 @@ def joined(starts: np.ndarray, costs: np.ndarray, one: np.ndarray, other: np.nda
     apart = one != other
     keys, counts = np.unique(one[apart].astype(np.int64) * total + other[apart], return_counts=True)
     return Blocks(starts, costs, np.searchsorted(keys // total, np.arange(total + 1)), keys % total, counts)
+
+
+def blocks_of_groups(plan: Plan) -> Blocks:
+    """Blocks of equal size, which cost what their rows have of constraints."""
+    count, vertices = len(plan.order), [planned.vertices for planned in plan.groups]
+    size = whole_eights(max(-(-count // MOST_BLOCKS), FEWEST_ROWS))
+    starts = np.append(np.arange(0, count, size), count)
+    loads = sum((np.bincount(corners.ravel(), minlength=count) for corners in vertices), np.ones(count, np.int64))
+    pairs = [corners[:, [i, i + 1]] for corners in vertices for i in range(corners.shape[1] - 1)]
+    one, other = np.concatenate([*pairs, *(pair[:, ::-1] for pair in pairs), np.zeros((0, 2), np.int32)]).T
+    return joined(starts, np.add.reduceat(loads, starts[:-1]).astype(float), one, other)
 
 
 def assign(blocks: Blocks, costs: np.ndarray, ranks: int) -> np.ndarray:
@@ -79,6 +102,28 @@ def renamed(owners: np.ndarray, before: np.ndarray, ranks: int) -> np.ndarray:
     common = np.zeros((ranks, ranks), np.int64)
     np.add.at(common, (owners, before), 1)
     return linear_sum_assignment(common, maximize=True)[1].astype(np.int32)[owners]
+
+
+def exchange(needs: list[np.ndarray], owner_of: np.ndarray, rank: int, place_of: np.ndarray) -> Exchange:
+    """A rank's share in a renewal, where each rank needs these rows of others."""
+    takes = [(q, needs[rank][owner_of[needs[rank]] == q]) for q in range(len(needs))]
+    gives = [(q, rows[owner_of[rows] == rank]) for q, rows in enumerate(needs)]
+    listed = [tuple((q, place_of[rows]) for q, rows in pairs if len(rows)) for pairs in (takes, gives)]
+    return Exchange(*listed)
+
+
+def by_owner(needed: np.ndarray, owner_of: np.ndarray) -> np.ndarray:
+    """Marked rows by the rank that they belong to, and in the order of the plan."""
+    rows = np.flatnonzero(needed)
+    return rows[np.argsort(owner_of[rows], kind="stable")]
+
+
+def some_of(planned: PlannedGroup, members: np.ndarray, place_of: np.ndarray, offsets: np.ndarray) -> PlannedGroup:
+    """Some constraints of a group, on rows at other places, in batches that begin at `offsets`."""
+    columns = place_of[planned.vertices[members]], planned.rest[members], planned.stiffness_ratio[members]
+    compliance = None if planned.compliance is None else planned.compliance[members]
+    group = ConstraintGroup(planned.group.name, planned.group.constraint, *columns, compliance)
+    return PlannedGroup(group, Partition(np.arange(len(members)), offsets), None, *columns, compliance)
 
 
 def moves(time: float) -> tuple[float, float, float]:

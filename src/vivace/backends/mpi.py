@@ -152,11 +152,11 @@ class MpiSweeps:
         self.comm = join()
         check_for_ranks(plan)
         self.cut: Cut = NetCut(plan) if plan.net is not None else ColoredCut(plan)
-        self.plan, self.threads, self.step = self.cut.plan, threads, 1.0
+        self.plan, self.threads, self.step = plan, threads, 1.0
         self.implicit = Names("implicit.", "assemble", "multiply", "descend", "accelerate", "balance", "settle")
         self.implicit.wind = np.zeros(4, np.float32)
         self.holds, self.rank, self._schedules = NoHolds(), Rank(self.comm), 0
-        self.state = MpiState(self.plan, self.cut.blocks)
+        self.state = MpiState(self.cut.plan, self.cut.blocks)
         for other in list(_current):
             other.retire()
         self._prepared: dict[int, list[Token]] = {}
