@@ -19,7 +19,7 @@ LAYERS = (
     ("batches", "materials", "springs", "system"),
     ("layout", "factor"),
     ("scene", "plan"),
-    ("remainder", "state", "contacts", "holds", "parts", "net_parts", "colored_parts"),
+    ("remainder", "state", "contacts", "holds", "parts", "net_parts", "colored_parts", "particle_parts"),
     ("backends",),
     ("solvers",),
     ("budget", "picking", "checkpoint"),

@@ -169,6 +169,34 @@ def make_system(
     )
 
 
+def part_of_system(
+    system: System, rows: np.ndarray, place_of: np.ndarray, vertices: Sequence[np.ndarray], count: int
+) -> System:
+    """The system of some rows, which come first among `count`; row i of the whole is now at place_of[i].
+
+    `vertices` are the groups' constraints on the new rows, those of these rows among them, in their order.
+    """
+    lengths = np.diff(system.offsets)[rows]
+    ends = np.cumsum(lengths)
+    chosen = np.arange(ends[-1] if len(ends) else 0) + np.repeat(system.offsets[rows] - (ends - lengths), lengths)
+    others = count - len(rows)
+    pulls: dict[str, Any] = _pulls([(group, vertices[group]) for group in system.projected], count)
+    return System(
+        offsets=np.concatenate([[0], ends, np.full(others, ends[-1] if len(ends) else 0)]),
+        neighbors=place_of[system.neighbors[chosen]],
+        weights=system.weights[chosen],
+        springs=np.append(system.springs[rows], np.zeros(others, np.int32)),
+        stiffness=system.stiffness[chosen],
+        rest=system.rest[chosen],
+        diagonal=np.append(system.diagonal[rows], np.zeros(others, np.float32)),
+        folded=system.folded,
+        projected=system.projected,
+        by_differences=system.by_differences,
+        **pulls,
+        matrix=csr_array((count, count)),
+    )
+
+
 def _is_spring(group: ConstraintGroup) -> bool:
     """Whether it pulls both its ends alike: A is their difference, and p turns round with it."""
     if group.constraint.ARITY != 2 or group.constraint.ROWS != 1 or group.rest.ndim != 1 or not len(group):

@@ -4,6 +4,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class CpuSweeps:
         self._table = np.zeros(0, region.SWEEP)
         self._alive: list[tuple] = []  # what the rows of the table point to
         self._stages: list[str] = []
-        self.blocked_groups = [BlockedGroup(planned) for planned in plan.groups]
+        self.blocked_groups = self._blocked_groups()
         pairs = len(state.positions) // 2
         flight = self.predicted, state.positions, state.velocities, self.motion
         self.predict = self.sweep("integrate", predict_kernel(), 0, pairs, *flight)
@@ -123,7 +124,7 @@ class CpuSweeps:
         ]
         self._flaws = np.zeros((2, chunks(pairs)), np.float32)
         self._results = [np.zeros((chunks(group.blocks), 2)) for group in self.blocked_groups]
-        self._measure = [
+        self._measure: list[Any] = [
             self.sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs)
             for rows, flaws in zip((state.positions, state.velocities), self._flaws)
         ]
@@ -143,9 +144,14 @@ class CpuSweeps:
             for planned, group, results in zip(plan.groups, self.blocked_groups, self._results)
         ]
         # However often a solver asks, one row of the table for each.
-        self.project, self.project_in_order = cache(self._project), cache(self._project_in_order)
-        self.project_compliant = cache(self._project_compliant)
+        self.project: Callable[..., Any] = cache(self._project)
+        self.project_compliant: Callable[..., Any] = cache(self._project_compliant)
+        self.project_in_order = cache(self._project_in_order)
         self.forget_multipliers = cache(self._forget_multipliers)
+
+    def _blocked_groups(self) -> list[BlockedGroup]:
+        """What is projected batch by batch, and measured."""
+        return [BlockedGroup(planned) for planned in self.plan.groups]
 
     @cached_property
     def apart(self) -> CpuApart:

@@ -1,7 +1,8 @@
 """Projective Dynamics on the fast backend: sweeps over particles of one color, and the local step before them."""
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +36,9 @@ class CpuSystem:
         self._pairs = shape[0] // 2
         self._factor_step = 0.0
         self.aim = self._copy(self.aims, sweeps.predicted)
-        self.project, self.relax, self.relax_apart = cache(self._project), cache(self._relax), cache(self._relax_apart)
+        self.project: Callable[..., Any] = cache(self._project)
+        self.relax: Callable[..., Any] = cache(self._relax)
+        self.relax_apart = cache(self._relax_apart)
         self.remember, self._extrapolate_at = cache(self._remember), cache(self._extrapolation)
         self.blend, self.solve = cache(self._blend), cache(self._solve)
         self.color_by(self.coloring)

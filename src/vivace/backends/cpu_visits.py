@@ -1,7 +1,8 @@
 """PBD and XPBD vertex by vertex on the fast backend."""
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +33,8 @@ class CpuVisits:
         pairs = len(sweeps.predicted) // 2
         self.aim = sweeps.sweep("integrate", copy_kernel(), 0, pairs, self.aims, sweeps.predicted)
         self.compliant = any(planned.compliance is not None for planned in sweeps.plan.groups)
-        self.visit, self.settle = cache(self._visit), cache(self._settle)
+        self.visit: Callable[..., Any] = cache(self._visit)
+        self.settle = cache(self._settle)
 
     def order_by(self, colors: np.ndarray, count: int) -> None:
         """Visit particles in the order of these colors, until told otherwise; some of the `count` may be empty."""

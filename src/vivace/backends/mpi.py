@@ -13,9 +13,11 @@ import numpy as np
 
 from ..collision.surface import Ways
 from ..colored_parts import ColoredCut
+from ..coloring import Coloring
 from ..errors import InputError
 from ..holds import Hold
 from ..net_parts import NetCut
+from ..particle_parts import ParticleCut
 from ..parts import Blocks, Cut, assign, renamed
 from ..plan import Plan
 from ..state import State
@@ -31,15 +33,38 @@ UNEVEN, WINDOW, GAIN = 1.25, 20, 0.9
 class Names:
     """Sweeps by their names: what a schedule is made of before each rank finds its own."""
 
-    wind: np.ndarray
+    def __init__(self, prefix: str, *names: str):
+        self.prefix, self.names = prefix, names
 
-    def __init__(self, prefix: str, *sequences: str):
-        self.prefix, self.sequences = prefix, sequences
-
-    def __getattr__(self, name: str) -> Callable[..., list[Token]]:
-        if name not in self.sequences:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self.names:
             raise AttributeError(name)
-        return lambda *arguments: [(f"{self.prefix}{name}", arguments)]
+        return lambda *arguments: self.named(name, arguments)
+
+    def named(self, name: str, arguments: tuple) -> Any:
+        return f"{self.prefix}{name}", arguments
+
+
+class ImplicitNames(Names):
+    """Those that are sequences of sweeps."""
+
+    def __init__(self) -> None:
+        super().__init__("implicit.", "assemble", "multiply", "descend", "accelerate", "balance", "settle")
+        self.wind = np.zeros(4, np.float32)
+
+    def named(self, name: str, arguments: tuple) -> list[Token]:
+        return [super().named(name, arguments)]
+
+
+class ParticleNames(Names):
+    """Those over the particles of a color."""
+
+    def __init__(self, plan: Plan, prefix: str, *names: str):
+        super().__init__(prefix, *names)
+        self.coloring, self.aim = plan.coloring, (f"{prefix}aim", ())
+
+    def color_by(self, coloring: Coloring) -> None:
+        raise InputError("fresh orders (vivace with fresh=True) are for one process, so far: parts keep their colors")
 
 
 class NoHolds:
@@ -124,20 +149,27 @@ class MpiState(State):
                 raise answer
 
 
+def cut_of(plan: Plan) -> Cut:
+    if plan.net is not None:
+        return NetCut(plan)
+    return ColoredCut(plan) if plan.coloring is None else ParticleCut(plan)
+
+
 def check_for_ranks(plan: Plan) -> None:
     """An error that names what several ranks cannot do."""
     if plan.model.touching is not None:
         raise InputError("self_collision is for one process, so far: contacts do not reach over to other ranks")
     reason = None
-    if plan.coloring is not None:
-        reason = "go particle by particle (vivace, pd-jacobi, pd-chebyshev, pd-direct)"
+    if plan.coloring is not None and plan.coloring.count < plan.coloring.graph.largest_hub:
+        reason = "move all particles at once (pd-jacobi, pd-chebyshev, pd-direct)"
     elif plan.copies is not None:
         reason = "split particles (phantoms)"
     elif any(planned.parallel_steps > planned.batch_count for planned in plan.groups):
         reason = "average constraints that share particles (averaged-jacobi, hybrid-jacobi)"
     if reason:
         raise InputError(
-            f"solvers that {reason} are for one process, so far; several ranks run implicit, gauss-seidel and xpbd"
+            f"solvers that {reason} are for one process, so far; "
+            f"several ranks run implicit, gauss-seidel, xpbd and vivace"
         )
 
 
@@ -151,10 +183,11 @@ class MpiSweeps:
     def __init__(self, plan: Plan, state: State, threads: int):
         self.comm = join()
         check_for_ranks(plan)
-        self.cut: Cut = NetCut(plan) if plan.net is not None else ColoredCut(plan)
+        self.cut = cut_of(plan)
         self.plan, self.threads, self.step = plan, threads, 1.0
-        self.implicit = Names("implicit.", "assemble", "multiply", "descend", "accelerate", "balance", "settle")
-        self.implicit.wind = np.zeros(4, np.float32)
+        self.implicit = ImplicitNames()
+        self.system = ParticleNames(plan, "system.", "project", "relax", "remember", "extrapolate")
+        self.visits = ParticleNames(plan, "visits.", "visit", "settle")
         self.holds, self.rank, self._schedules = NoHolds(), Rank(self.comm), 0
         self.state = MpiState(self.cut.plan, self.cut.blocks)
         for other in list(_current):
@@ -231,7 +264,7 @@ class MpiSweeps:
         raise InputError("constraints one after the other (solver 'serial') are for one process; use 'gauss-seidel'")
 
     def collide(self, surface: int, carry_aims: bool = False) -> Token:
-        return "collide", (surface,)
+        return "collide", (surface, carry_aims)
 
     def advance_colliders(self) -> list[Token]:
         return [("advance_colliders", ())]

@@ -11,11 +11,14 @@ import numpy as np
 from ..collision.surface import Ways
 from ..colored_parts import ColoredPart
 from ..net_parts import NetPart
+from ..particle_parts import ParticlePart
+from ..parts import Part
 from ..state import State, write_piece
 from . import Outcome
 from .cpu import CpuSweeps
 from .mpi_colored import ColoredSweeps
 from .mpi_net import NetSweeps
+from .mpi_particles import ParticleSweeps
 from .mpi_talk import COMMAND, receive, send
 
 PATIENCE, LONGEST_NAP = 2e-3, 5e-4  # [s] a rank that waits for work keeps its core busy so long, then naps
@@ -29,9 +32,7 @@ class Rank:
         self.comm = comm
         self.schedules: dict[int, Any] = {}
 
-    def take_part(
-        self, part: NetPart | ColoredPart, positions: np.ndarray, velocities: np.ndarray, threads: int
-    ) -> None:
+    def take_part(self, part: Part, positions: np.ndarray, velocities: np.ndarray, threads: int) -> None:
         """Begin with a part, where its rows and copies are as given."""
         self.part, self.state = part, State(part.plan)
         count = len(part.plan.order)
@@ -41,8 +42,10 @@ class Rank:
         if isinstance(part, NetPart):
             self.sweeps = NetSweeps(self.comm, part, self.state, threads)
             self.sweeps.implicit.net.forget()
-        else:
+        elif isinstance(part, ColoredPart):
             self.sweeps = ColoredSweeps(self.comm, part, self.state, threads)
+        elif isinstance(part, ParticlePart):
+            self.sweeps = ParticleSweeps(self.comm, part, self.state, threads)
         self.schedules = {}
 
     def prepare(self, number: int, tokens: list[Token]) -> None:

@@ -1,0 +1,100 @@
+"""Colored particles in parts: each rank visits its own rows, and renews what they look at before each color."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .coloring import Coloring
+from .graph import vertex_graph
+from .parts import Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, some_of
+from .plan import Plan, PlannedGroup
+from .springs import order_in_blocks
+from .system import part_of_system
+
+
+@dataclass(frozen=True, eq=False)
+class ParticlePart(Part):
+    """Its copies have a color of their own, after all others, which nobody visits."""
+
+    before: tuple[Exchange, ...]  # before each color: what its rows look at
+    all_copies: Exchange
+    measured: tuple[PlannedGroup, ...]  # of each group, the constraints whose first corner is here
+
+
+class ParticleCut:
+    """See `Cut`. Constraints stay in their order, in which particles add up what they ask."""
+
+    def __init__(self, plan: Plan):
+        assert plan.coloring is not None
+        self.whole, order = plan, order_in_blocks(plan.model.rest)
+        row_of = np.empty_like(order)
+        row_of[order] = np.arange(len(order))
+        self.moved, self.colors = row_of[plan.order].astype(np.int32), plan.coloring.colors[plan.row_of[order]]
+        groups = tuple(replace(planned, vertices=self.moved[planned.vertices]) for planned in plan.groups)
+        self.plan = Plan(plan.model, order, row_of, groups)
+        self.blocks = blocks_of_groups(self.plan)
+
+    def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], ParticlePart]:
+        owner_of = np.repeat(owners.astype(np.int32), np.diff(self.blocks.starts))
+        looks = [self._looks(owner_of, rank) for rank in range(ranks)]
+        return lambda rank: self._part_of(owners, owner_of, looks, rank)
+
+    def _looks(self, owner_of: np.ndarray, rank: int) -> list[np.ndarray]:
+        """The rows of others that this rank's rows of each color share a constraint with."""
+        pairs = [np.zeros(0, np.int64)]
+        for planned in self.plan.groups:
+            own = owner_of[planned.vertices] == rank
+            border = own.any(axis=1) & ~own.all(axis=1)
+            corners, own = planned.vertices[border], own[border]
+            for here in range(corners.shape[1]):
+                for there in range(corners.shape[1]):
+                    chosen = own[:, here] & ~own[:, there]
+                    rows = corners[chosen]
+                    pairs.append(self.colors[rows[:, here]].astype(np.int64) * len(owner_of) + rows[:, there])
+        colors, rows = np.divmod(np.unique(np.concatenate(pairs)), len(owner_of))
+        return np.split(rows, np.searchsorted(colors, np.arange(1, self._color_count)))
+
+    @property
+    def _color_count(self) -> int:
+        assert self.whole.coloring is not None
+        return self.whole.coloring.count
+
+    def _part_of(
+        self, owners: np.ndarray, owner_of: np.ndarray, looks: list[list[np.ndarray]], rank: int
+    ) -> ParticlePart:
+        plan, blocks = self.plan, np.flatnonzero(owners == rank)
+        rows, needed = np.flatnonzero(owner_of == rank), np.zeros(len(owner_of), np.bool_)
+        everything = [np.unique(np.concatenate(of_rank)) for of_rank in looks]
+        needed[everything[rank]] = True
+        copies = by_owner(needed, owner_of)
+        here = np.concatenate([rows, copies])
+        place_of = np.full(len(owner_of), -1, np.int32)
+        place_of[here] = np.arange(len(here))
+        groups = tuple(
+            _some(planned, (owner_of[planned.vertices] == rank).any(axis=1), place_of) for planned in plan.groups
+        )
+        measured = tuple(_some(planned, owner_of[planned.vertices[:, 0]] == rank, place_of) for planned in plan.groups)
+        colors = np.concatenate([self.colors[rows], np.full(len(copies), self._color_count, self.colors.dtype)])
+        order, system = np.arange(len(here)), None
+        if self.whole.system is not None:
+            visited, vertices = self.whole.row_of[plan.order[rows]], [planned.vertices for planned in groups]
+            system = part_of_system(self.whole.system, visited, place_of[self.moved], vertices, len(here))
+        coloring = Coloring(vertex_graph([], len(here)), colors)
+        return ParticlePart(
+            Plan(local_model(plan, here, groups), order, order, groups, coloring, system),
+            rows,
+            plan.order[rows],
+            copies,
+            blocks.astype(np.int32),
+            np.concatenate([[0], np.cumsum(np.diff(self.blocks.starts)[blocks])]),
+            tuple(exchange(list(needs), owner_of, rank, place_of) for needs in zip(*looks)),
+            exchange(everything, owner_of, rank, place_of),
+            measured,
+        )
+
+
+def _some(planned: PlannedGroup, chosen: np.ndarray, place_of: np.ndarray) -> PlannedGroup:
+    """Marked constraints of a group, in one batch."""
+    members = np.flatnonzero(chosen)
+    return some_of(planned, members, place_of, np.array([0, len(members)]))
