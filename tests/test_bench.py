@@ -89,6 +89,13 @@ def test_speedups_are_over_one_rank_and_the_model_knows_what_talking_costs(rows_
     assert far["step ms"] == pytest.approx(alone / 100 + talking)
 
 
+def test_colored_solvers_are_compared_with_one_thread_and_their_messages_are_counted(rows_of):
+    rows = [row for row in rows_of("mpi-scaling") if row["kind"] == "colored"]
+    assert {row["solver"] for row in rows} == {"gauss-seidel", "vivace"}
+    assert all(row["speedup"] == 1 for row in rows if row["ranks"] * row["threads"] == 1)
+    assert all((row["messages"] > 10) == (row["ranks"] == 2) for row in rows)
+
+
 def test_what_ends_a_job_of_ranks_is_told():
     skip_without_mpi()
     with pytest.raises(RuntimeError, match="(?s)2 ranks ended with .*blocks are more than there are particles"):

@@ -14,7 +14,7 @@ import numpy as np
 
 from .batches import Partition
 from .kernels.compile import compiled
-from .parts import Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, some_of
+from .parts import Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, sent, some_of
 from .plan import Plan, PlannedGroup
 from .springs import order_in_blocks
 
@@ -29,6 +29,10 @@ class ColoredPart(Part):
     renewals: tuple[tuple[Batch, Exchange], ...]  # before these batches
     last: Exchange  # of positions, before constraints are measured
     counted: tuple[np.ndarray, ...]  # of each group and batch: how many, the first ones, this part measures
+
+    def messages(self, iterations: int) -> list[int]:
+        """The rows of each message that this part sends in a frame of one substep."""
+        return sent([*iterations * [renewal for _, renewal in self.renewals], self.last])
 
 
 class ColoredCut:

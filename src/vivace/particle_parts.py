@@ -7,7 +7,7 @@ import numpy as np
 
 from .coloring import Coloring
 from .graph import vertex_graph
-from .parts import Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, some_of
+from .parts import Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, sent, some_of
 from .plan import Plan, PlannedGroup
 from .springs import order_in_blocks
 from .system import part_of_system
@@ -20,6 +20,11 @@ class ParticlePart(Part):
     before: tuple[Exchange, ...]  # before each color: what its rows look at
     all_copies: Exchange
     measured: tuple[PlannedGroup, ...]  # of each group, the constraints whose first corner is here
+
+    def messages(self, iterations: int) -> list[int]:
+        """The rows of each message that this part sends in a frame of one substep."""
+        pulls = [self.all_copies] if self.plan.system is not None and self.plan.system.projected else []
+        return sent([*iterations * [*pulls, *self.before], self.all_copies])
 
 
 class ParticleCut:

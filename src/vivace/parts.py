@@ -1,6 +1,6 @@
 """A plan in parts, one for each rank: some blocks of its rows, and copies of the rows around them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -110,6 +110,11 @@ def exchange(needs: list[np.ndarray], owner_of: np.ndarray, rank: int, place_of:
     gives = [(q, rows[owner_of[rows] == rank]) for q, rows in enumerate(needs)]
     listed = [tuple((q, place_of[rows]) for q, rows in pairs if len(rows)) for pairs in (takes, gives)]
     return Exchange(*listed)
+
+
+def sent(exchanges: Iterable[Exchange]) -> list[int]:
+    """The rows of each message in some renewals."""
+    return [len(rows) for renewal in exchanges for _, rows in renewal.gives]
 
 
 def by_owner(needed: np.ndarray, owner_of: np.ndarray) -> np.ndarray:

@@ -6,6 +6,9 @@ positions. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as
 what one does alone. Efficiency is speedup over cores, and `core ns a particle` counts the time of all cores. Where the
 median, with positions, is far above the best, other programs have held the cores, and the row says little.
 
+`colored` rows: ten iterations of gauss-seidel and of vivace, whose speedup is over one process with one thread; beside
+them the messages that the first rank sends in a frame, and the rows of one, their mean.
+
 The model: T(P) = c n/P + (iterations + 1) (neighbors * latency + halo / bandwidth)
                 + (2 iterations + 4) * allreduce * ceil(log2 P)
 where c is measured here on one rank, neighbors are 4, and the halo is that of a square part of the grid: 4 sides of
@@ -17,7 +20,7 @@ Networks: latency, bandwidth, and time for each level of an allreduce.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log2, sqrt
 from typing import Any
 
@@ -27,6 +30,7 @@ from .ranks import ITERATIONS, Case, measured
 NAME = "mpi-scaling"
 STRONG, WEAK = (10_000, 100_000, 1_000_000), 50_000  # particles; of each rank
 QUICK_STRONG, QUICK_WEAK = (2500,), 1250
+COLORED, COLORED_ITERATIONS = ("gauss-seidel", "vivace"), 10
 MODELLED = (2, 16, 100)  # ranks, each on a host of its own
 NEIGHBORS, HALO_DEPTH, ROW_BYTES = 4, 2, 32
 
@@ -61,12 +65,28 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     for case, row in zip(both, measured(both, None)):
         rows.append(_row("threads", row, 1, case.threads, rows))
     rows.sort(key=lambda row: (("strong", "threads", "weak").index(row["kind"]), row["particles"]))
+    for solver in COLORED:
+        rows += _colored(solver, strong, progress)
     return rows + [
         _modelled(name, network, n, milliseconds, ranks)
         for name, network in NETWORKS.items()
         for n, milliseconds in alone.items()
         for ranks in MODELLED
     ]
+
+
+def _colored(solver: str, strong: tuple[int, ...], progress: Callable[[str], None]) -> list[dict[str, Any]]:
+    """One process with one thread, with two, and two ranks, in turn for each number of particles."""
+    rows: list[dict[str, Any]] = []
+    for ranks, threads in ((None, 1), (None, 2), (2, 1)):
+        progress(f"{solver}: {ranks or 1} ranks of {threads} threads")
+        like = Case(0, threads=threads, solver=solver, iterations=COLORED_ITERATIONS)
+        like = replace(like, backend="cpu" if ranks is None else "mpi")
+        for found in measured([replace(like, particles=n, frames=frames_for(n)) for n in strong], ranks):
+            base = next((row for row in rows if row["particles"] == found["particles"]), None)
+            row = _row("colored", found, ranks or 1, threads, [base] if base else [])
+            rows.append({**row, "solver": solver, "messages": found["messages"], "rows a message": found["a message"]})
+    return sorted(rows, key=lambda row: row["particles"])
 
 
 def frames_for(particles: int) -> int:
@@ -83,7 +103,7 @@ def _row(kind: str, found: dict[str, Any], ranks: int, threads: int, before: lis
     particles, milliseconds, cores = found["particles"], found["step ms"], ranks * threads
     row = {"kind": kind, "particles": particles, "ranks": ranks, "threads": threads, "frames": found["frames"]}
     row |= {"step ms": milliseconds, "with positions ms": found["best ms"], "median ms": found["median ms"]}
-    like = "weak" if kind == "weak" else "strong"
+    like = "strong" if kind == "threads" else kind
     base = next((old for old in before if old["kind"] == like and _same(kind, old, particles)), row)
     rate = particles / milliseconds
     speedup = rate / (base["particles"] / base["step ms"])
@@ -129,6 +149,10 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
             own = [row for row in rows if row["kind"] == kind and row["particles"] == n]
             cores = [row["ranks"] * row["threads"] for row in own]
             left.plot(cores, [row["speedup"] for row in own], style, color=color, label=f"{n:,} particles, {label}")
+        own = [row for row in rows if row["kind"] == "colored" and (row["solver"], row["particles"]) == (COLORED[0], n)]
+        spread = [row for row in own if row["threads"] == 1]
+        label = f"{n:,} particles, {COLORED[0]} on ranks"
+        left.plot([row["ranks"] for row in spread], [row["speedup"] for row in spread], "x--", color=color, label=label)
     own = [row for row in rows if row["kind"] == "weak"]
     label = f"{own[0]['particles']:,} particles for each rank"
     left.plot([row["ranks"] for row in own], [row["speedup"] for row in own], "^--", color="gray", label=label)

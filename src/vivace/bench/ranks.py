@@ -3,7 +3,9 @@
     for row in measured([Case(10_000, 40)], ranks=2):
 
 Each row has `particles`, `blocks`, `rows of a block`, `frames`, milliseconds of a step (`step ms`, the best), the
-same with reading the positions (`best ms`, `median ms`), and the relative `residual` of the solves, their median.
+same with reading the positions (`best ms`, `median ms`). With the solver implicit it has the relative `residual` of the
+solves, their median; with others, on several ranks, the `messages` that the first one sends in a frame, and the rows of
+`a message`, their mean.
 """
 
 import json
@@ -17,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import solvers
 from ..checks import extra
 from ..cluster.launch import find_mpiexec, mpiexec_command
 from ..scene import Scene
 from ..scenes import find
 from ..simulation import Simulation
-from ..solvers.implicit import ImplicitEuler
 
 ITERATIONS, DT, DAMPING = 5, 1 / 25, 0.5
 FIRST_FRAMES = 2  # not timed
@@ -38,6 +40,8 @@ class Case:
     frames: int = 100
     threads: int = 1
     backend: str = "mpi"
+    solver: str = "implicit"
+    iterations: int = ITERATIONS
 
 
 def measured(cases: Sequence[Case], ranks: int | None) -> Iterator[dict[str, Any]]:
@@ -62,9 +66,15 @@ def measured(cases: Sequence[Case], ranks: int | None) -> Iterator[dict[str, Any
 
 def measure(case: Case, scene: Scene) -> dict[str, Any]:
     """A row of one case, measured here; frames on fewer threads than asked for do not count, unless all were."""
-    solver = ImplicitEuler(preconditioner=case.preconditioner, blocks=case.blocks)
+    options = {"preconditioner": case.preconditioner, "blocks": case.blocks} if case.solver == "implicit" else {}
     simulation = Simulation(
-        scene, solver, ITERATIONS, dt=DT, damping=DAMPING, threads=case.threads, backend=case.backend
+        scene,
+        solvers.find(case.solver, **options),
+        case.iterations,
+        dt=DT,
+        damping=DAMPING,
+        threads=case.threads,
+        backend=case.backend,
     )
     for _ in range(FIRST_FRAMES):
         simulation.step()
@@ -75,22 +85,23 @@ def measure(case: Case, scene: Scene) -> dict[str, Any]:
         stepped = time.perf_counter()
         _positions = simulation.positions  # fetched from all ranks only when somebody looks
         times.append((stepped - start, time.perf_counter() - start, report.threads))
-        assert report.solve is not None
-        residuals.append(report.solve.residual)
+        residuals += [report.solve.residual] if report.solve else []
     kept = [one[:2] for one in times if one[2] == case.threads] or [one[:2] for one in times]
     step, whole = 1e3 * np.array(kept).T
-    net = simulation.plan.net
-    assert net is not None
-    return {
+    row = {
         "particles": simulation.model.particle_count,
-        "blocks": net.total,
-        "rows of a block": int(np.diff(net.starts).max()),
         "frames": len(kept),
         "step ms": float(step.min()),
         "best ms": float(whole.min()),
         "median ms": float(np.median(whole)),
-        "residual": float(np.median(residuals)),
     }
+    net = simulation.plan.net
+    if net is not None:
+        sizes = {"blocks": net.total, "rows of a block": int(np.diff(net.starts).max())}
+        return {**row, **sizes, "residual": float(np.median(residuals))}
+    sweeps: Any = simulation._sweeps
+    messages = sweeps.rank.part.messages(case.iterations) if case.backend == "mpi" else []
+    return {**row, "messages": len(messages), "a message": float(np.mean(messages)) if messages else 0.0}
 
 
 def main(text: str) -> None:
