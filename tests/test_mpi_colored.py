@@ -206,7 +206,7 @@ def test_parts_have_all_that_their_own_rows_depend_on(ranks, exchange, monkeypat
 
 def test_copies_are_renewed_more_seldom_where_that_costs_more(monkeypatch):
     cut, counts = cut_of_cloth(), []
-    owner_of = np.repeat(assign(cut.blocks, cut.blocks.costs, 2), np.diff(cut.blocks.starts))
+    owner_of = cut.blocks.owner_of(assign(cut.blocks, cut.blocks.costs, 2))
     for exchange in (0, 3000, 10**9):
         monkeypatch.setattr(colored_parts, "EXCHANGE", exchange)
         counts.append(len(Reach(cut.plan, owner_of, 2).needs))

@@ -8,15 +8,13 @@ counts is projected with the same numbers.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from .batches import Partition
 from .kernels.compile import compiled
-from .parts import Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, sent, some_of
+from .parts import Blocks, Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, sent, some_of
 from .plan import Plan, PlannedGroup
-from .springs import order_in_blocks
 
 EXCHANGE = 5000  # corners of constraints that are projected in the time that it takes to renew copies
 Batch = tuple[int, int]  # group and batch
@@ -36,39 +34,14 @@ class ColoredPart(Part):
 
 
 class ColoredCut:
-    """See `Cut`: blocks are equal runs of rows in an order in which those in turn are near each other."""
+    """See `Cut`."""
 
     def __init__(self, plan: Plan):
-        self.plan = in_order(plan, order_in_blocks(plan.model.rest))
-        self.blocks = blocks_of_groups(self.plan)
+        self.plan, self.blocks = plan, blocks_of_groups(plan)
 
     def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], ColoredPart]:
-        owner_of = np.repeat(owners.astype(np.int32), np.diff(self.blocks.starts))
-        reach = Reach(self.plan, owner_of, ranks)
-        return lambda rank: _part_of(self.plan, self.blocks.starts, owners, reach, rank)
-
-
-def in_order(plan: Plan, order: np.ndarray) -> Plan:
-    """The same plan on rows in another order of the particles; batches keep their members, and so do bits."""
-    row_of = np.empty_like(order)
-    row_of[order] = np.arange(len(order))
-    moved = row_of[plan.order].astype(np.int32)
-    return replace(plan, order=order, row_of=row_of, groups=tuple(_moved(planned, moved) for planned in plan.groups))
-
-
-def _moved(planned: PlannedGroup, moved: np.ndarray) -> PlannedGroup:
-    partition, vertices = planned.partition, moved[planned.vertices]
-    batch_of = np.repeat(np.arange(planned.batch_count), np.diff(partition.offsets))
-    near = np.lexsort((vertices.min(axis=1), batch_of))  # memory is read forward
-    return PlannedGroup(
-        planned.group,
-        Partition(partition.order[near], partition.offsets),
-        planned.coloring,
-        vertices[near],
-        planned.rest[near],
-        planned.stiffness_ratio[near],
-        None if planned.compliance is None else planned.compliance[near],
-    )
+        reach = Reach(self.plan, self.blocks.owner_of(owners), ranks)
+        return lambda rank: _part_of(self.plan, self.blocks, owners, reach, rank)
 
 
 class Reach:
@@ -112,9 +85,9 @@ def _corners_of_first(plan: Plan, own: np.ndarray) -> np.ndarray:
     return np.flatnonzero(needed & ~own)
 
 
-def _part_of(plan: Plan, starts: np.ndarray, owners: np.ndarray, reach: Reach, rank: int) -> ColoredPart:
-    blocks, owner_of = np.flatnonzero(owners == rank), reach.owner_of
-    rows = np.flatnonzero(owner_of == rank)
+def _part_of(plan: Plan, blocks: Blocks, owners: np.ndarray, reach: Reach, rank: int) -> ColoredPart:
+    owner_of = reach.owner_of
+    rows = np.flatnonzero(owner_of == rank)  # as in the plan, so that constraints read memory forward
     needed = np.zeros(len(owner_of), np.bool_)
     for _, needs in reach.needs:
         needed[needs[rank]] = True
@@ -133,8 +106,7 @@ def _part_of(plan: Plan, starts: np.ndarray, owners: np.ndarray, reach: Reach, r
         rows,
         plan.order[rows],
         copies,
-        blocks.astype(np.int32),
-        np.concatenate([[0], np.cumsum(np.diff(starts)[blocks])]),
+        blocks.placed(owners, rank, place_of),
         tuple((batch, exchange(needs, owner_of, rank, place_of)) for batch, needs in reach.needs),
         exchange(reach.measured, owner_of, rank, place_of),
         tuple(counts for _, counts in shares),

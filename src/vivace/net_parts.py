@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,12 @@ class NetPart(Part):
     senders: tuple[tuple[int, int, int], ...]  # (rank, first, last): whose rows the copies are
     receivers: tuple[tuple[int, np.ndarray], ...]  # (rank, rows of this part): who has copies of them
 
+    @property
+    def places(self) -> list[tuple[Any, Any]]:
+        """Block by block, since those are runs of rows here and there."""
+        firsts = [(here, int(self.rows[here.start])) for _, here in self.blocks]
+        return [(here, slice(first, first + here.stop - here.start)) for here, first in firsts]
+
 
 class NetCut:
     """See `Cut`: the blocks are those of the net."""
@@ -28,7 +35,8 @@ class NetCut:
         net = plan.net
         assert net is not None
         rows = np.repeat(np.arange(net.rows, dtype=np.int32), np.diff(net.offsets))
-        self.plan, self.blocks = plan, joined(net.starts, np.diff(net.starts).astype(float), rows, net.neighbors)
+        costs = np.diff(net.starts).astype(float)
+        self.plan, self.blocks = plan, joined(np.arange(net.rows), net.starts, costs, rows, net.neighbors)
 
     def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], NetPart]:
         return partial(part_of, self.plan, owners)
@@ -63,8 +71,10 @@ def part_of(plan: Plan, owners: np.ndarray, rank: int) -> NetPart:
     real = np.where(rows < count, rows, -1)
     local = _local_plan(plan, own, np.concatenate([real, copies]), place_of)
     particles = np.where(real < 0, -1, plan.order[real])
-    blocks_of_rows = real, particles, copies, own.ids, own.starts
-    return NetPart(local, *blocks_of_rows, int((~touches).sum()), senders, receivers)
+    lengths = np.minimum(net.starts[blocks + 1], count) - net.starts[blocks]  # without what fills up the last block
+    bounds = zip(starts.tolist(), (starts[:-1] + lengths).tolist())
+    placed = tuple((int(block), slice(*pair)) for block, pair in zip(blocks, bounds))
+    return NetPart(local, real, particles, copies, placed, int((~touches).sum()), senders, receivers)
 
 
 def _local_plan(plan: Plan, net: Net, rows: np.ndarray, place_of: np.ndarray) -> Plan:

@@ -1,7 +1,7 @@
 """Colored particles in parts: each rank visits its own rows, and renews what they look at before each color."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from .coloring import Coloring
 from .graph import vertex_graph
 from .parts import Exchange, Part, blocks_of_groups, by_owner, exchange, local_model, sent, some_of
 from .plan import Plan, PlannedGroup
-from .springs import order_in_blocks
 from .system import part_of_system
 
 
@@ -32,16 +31,10 @@ class ParticleCut:
 
     def __init__(self, plan: Plan):
         assert plan.coloring is not None
-        self.whole, order = plan, order_in_blocks(plan.model.rest)
-        row_of = np.empty_like(order)
-        row_of[order] = np.arange(len(order))
-        self.moved, self.colors = row_of[plan.order].astype(np.int32), plan.coloring.colors[plan.row_of[order]]
-        groups = tuple(replace(planned, vertices=self.moved[planned.vertices]) for planned in plan.groups)
-        self.plan = Plan(plan.model, order, row_of, groups)
-        self.blocks = blocks_of_groups(self.plan)
+        self.plan, self.blocks, self.coloring = plan, blocks_of_groups(plan), plan.coloring
 
     def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], ParticlePart]:
-        owner_of = np.repeat(owners.astype(np.int32), np.diff(self.blocks.starts))
+        owner_of = self.blocks.owner_of(owners)
         looks = [self._looks(owner_of, rank) for rank in range(ranks)]
         return lambda rank: self._part_of(owners, owner_of, looks, rank)
 
@@ -56,20 +49,15 @@ class ParticleCut:
                 for there in range(corners.shape[1]):
                     chosen = own[:, here] & ~own[:, there]
                     rows = corners[chosen]
-                    pairs.append(self.colors[rows[:, here]].astype(np.int64) * len(owner_of) + rows[:, there])
+                    pairs.append(self.coloring.colors[rows[:, here]].astype(np.int64) * len(owner_of) + rows[:, there])
         colors, rows = np.divmod(np.unique(np.concatenate(pairs)), len(owner_of))
-        return np.split(rows, np.searchsorted(colors, np.arange(1, self._color_count)))
-
-    @property
-    def _color_count(self) -> int:
-        assert self.whole.coloring is not None
-        return self.whole.coloring.count
+        return np.split(rows, np.searchsorted(colors, np.arange(1, self.coloring.count)))
 
     def _part_of(
         self, owners: np.ndarray, owner_of: np.ndarray, looks: list[list[np.ndarray]], rank: int
     ) -> ParticlePart:
-        plan, blocks = self.plan, np.flatnonzero(owners == rank)
-        rows, needed = np.flatnonzero(owner_of == rank), np.zeros(len(owner_of), np.bool_)
+        plan, needed = self.plan, np.zeros(len(owner_of), np.bool_)
+        rows = self.blocks.rows[owner_of[self.blocks.rows] == rank]  # block by block: visits look around themselves
         everything = [np.unique(np.concatenate(of_rank)) for of_rank in looks]
         needed[everything[rank]] = True
         copies = by_owner(needed, owner_of)
@@ -80,19 +68,19 @@ class ParticleCut:
             _some(planned, (owner_of[planned.vertices] == rank).any(axis=1), place_of) for planned in plan.groups
         )
         measured = tuple(_some(planned, owner_of[planned.vertices[:, 0]] == rank, place_of) for planned in plan.groups)
-        colors = np.concatenate([self.colors[rows], np.full(len(copies), self._color_count, self.colors.dtype)])
+        own_colors = self.coloring.colors[rows]
+        colors = np.append(own_colors, np.full(len(copies), self.coloring.count, own_colors.dtype))
         order, system = np.arange(len(here)), None
-        if self.whole.system is not None:
-            visited, vertices = self.whole.row_of[plan.order[rows]], [planned.vertices for planned in groups]
-            system = part_of_system(self.whole.system, visited, place_of[self.moved], vertices, len(here))
+        if plan.system is not None:
+            vertices = [planned.vertices for planned in groups]
+            system = part_of_system(plan.system, rows, place_of, vertices, len(here))
         coloring = Coloring(vertex_graph([], len(here)), colors)
         return ParticlePart(
             Plan(local_model(plan, here, groups), order, order, groups, coloring, system),
             rows,
             plan.order[rows],
             copies,
-            blocks.astype(np.int32),
-            np.concatenate([[0], np.cumsum(np.diff(self.blocks.starts)[blocks])]),
+            self.blocks.placed(owners, rank, place_of),
             tuple(exchange(list(needs), owner_of, rank, place_of) for needs in zip(*looks)),
             exchange(everything, owner_of, rank, place_of),
             measured,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -10,28 +10,33 @@ from scipy.optimize import linear_sum_assignment
 from .batches import Partition
 from .model import ConstraintGroup, Model, Surface
 from .plan import Plan, PlannedGroup
-from .springs import whole_eights
+from .springs import order_in_blocks
 
 FEWEST_ROWS, MOST_BLOCKS = 64, 1024  # of a block, and of all
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The rows of its blocks come first, then copies of rows of other ranks, by rank and in the order of the plan."""
+    """Its own rows come first, then copies of rows of other ranks, by rank and in the order of the plan."""
 
     plan: Plan  # on its own rows
     rows: np.ndarray  # (own,) int64, of the whole plan; -1 where a block is filled up to whole eights
     particles: np.ndarray  # (own,) int64, in the user's order
     copies: np.ndarray  # (c,) int64, rows of the whole plan
-    ids: np.ndarray  # (blocks,) int32, the numbers of its blocks
-    starts: np.ndarray  # (blocks + 1,) int64, the first row of each
+    blocks: tuple[tuple[int, Any], ...]  # its blocks: their numbers, and which rows of this part they have
+
+    @property
+    def places(self) -> list[tuple[Any, Any]]:
+        """Where its own rows are in this part, and where in the whole."""
+        return [(slice(0, len(self.rows)), self.rows)]
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Runs of rows, each of which belongs to one rank, and how many constraints join one with another."""
+    """Rows that belong to one rank together, and how many constraints join one block with another."""
 
-    starts: np.ndarray  # (blocks + 1,) int64, the first row of each
+    rows: np.ndarray  # (rows,) those of each block in turn
+    starts: np.ndarray  # (blocks + 1,) int64, where each begins in `rows`
     costs: np.ndarray  # (blocks,) float64, what each has to do, as long as nothing is measured
     offsets: np.ndarray  # (blocks + 1,) int64: those that block i is joined with are offsets[i] to offsets[i + 1]
     neighbors: np.ndarray
@@ -40,6 +45,17 @@ class Blocks:
     @property
     def total(self) -> int:
         return len(self.starts) - 1
+
+    def owner_of(self, owners: np.ndarray) -> np.ndarray:
+        """The rank of each row."""
+        ranks = np.empty(len(self.rows), np.int32)
+        ranks[self.rows] = np.repeat(owners, np.diff(self.starts))
+        return ranks
+
+    def placed(self, owners: np.ndarray, rank: int, place_of: np.ndarray) -> tuple[tuple[int, np.ndarray], ...]:
+        """The blocks of a rank, whose rows are at these places."""
+        bounds = self.starts
+        return tuple((int(b), place_of[self.rows[bounds[b] : bounds[b + 1]]]) for b in np.flatnonzero(owners == rank))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,31 +69,31 @@ class Exchange:
 class Cut(Protocol):
     """A way to part a plan."""
 
-    plan: Plan  # with its rows in blocks
     blocks: Blocks
 
     def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], Part]: ...  # the part of each rank
 
 
-def joined(starts: np.ndarray, costs: np.ndarray, one: np.ndarray, other: np.ndarray) -> Blocks:
-    """Blocks that begin at these rows, where row one[i] is joined with row other[i], and the other way round."""
-    total = len(starts) - 1
-    block_of = np.repeat(np.arange(total, dtype=np.int32), np.diff(starts))
+def joined(rows: np.ndarray, starts: np.ndarray, costs: np.ndarray, one: np.ndarray, other: np.ndarray) -> Blocks:
+    """Blocks of these rows, where row one[i] is joined with row other[i], and the other way round."""
+    total, block_of = len(starts) - 1, np.empty(len(rows), np.int32)
+    block_of[rows] = np.repeat(np.arange(total, dtype=np.int32), np.diff(starts))
     one, other = block_of[one], block_of[other]
     apart = one != other
     keys, counts = np.unique(one[apart].astype(np.int64) * total + other[apart], return_counts=True)
-    return Blocks(starts, costs, np.searchsorted(keys // total, np.arange(total + 1)), keys % total, counts)
+    return Blocks(rows, starts, costs, np.searchsorted(keys // total, np.arange(total + 1)), keys % total, counts)
 
 
 def blocks_of_groups(plan: Plan) -> Blocks:
-    """Blocks of equal size, which cost what their rows have of constraints."""
+    """Blocks of equal size, of rows that are near each other, which cost what they have of constraints."""
     count, vertices = len(plan.order), [planned.vertices for planned in plan.groups]
-    size = whole_eights(max(-(-count // MOST_BLOCKS), FEWEST_ROWS))
+    rows = plan.row_of[order_in_blocks(plan.model.rest)]
+    size = max(-(-count // MOST_BLOCKS), FEWEST_ROWS)
     starts = np.append(np.arange(0, count, size), count)
     loads = sum((np.bincount(corners.ravel(), minlength=count) for corners in vertices), np.ones(count, np.int64))
     pairs = [corners[:, [i, i + 1]] for corners in vertices for i in range(corners.shape[1] - 1)]
     one, other = np.concatenate([*pairs, *(pair[:, ::-1] for pair in pairs), np.zeros((0, 2), np.int32)]).T
-    return joined(starts, np.add.reduceat(loads, starts[:-1]).astype(float), one, other)
+    return joined(rows, starts, np.add.reduceat(loads[rows], starts[:-1]).astype(float), one, other)
 
 
 def assign(blocks: Blocks, costs: np.ndarray, ranks: int) -> np.ndarray:

@@ -137,7 +137,7 @@ class Simulation:
         self._views: dict[str, np.ndarray] = {}
         self._holds: list[Hold] = []  # of the last step
         self._sweeps = backends.load(self.backend, plan, self.state, self.threads)
-        self.state = self._sweeps.state  # which may have its rows in another order
+        self.state = self._sweeps.state
         self._sweeps.set_step(self.dt / self.substeps)
         batches = plan.coloring.count if plan.coloring else sum(planned.parallel_steps for planned in plan.groups)
         if self.iterations * self.substeps * batches > MOST_SWEEPS:
@@ -421,7 +421,7 @@ class Simulation:
         targets = self.control.pin_targets
         self._travelling = np.array(list(targets), np.int64)
         if targets:
-            here = self.state.positions[self.state.plan.row_of[self._travelling], :3]
+            here = self.state.positions[self.plan.row_of[self._travelling], :3]
             self.state.set("velocities", self._travelling, (np.stack(list(targets.values())) - here) / self.dt)
         return targets
 

@@ -111,9 +111,9 @@ class MpiState(State):
         self.flush()
         self._old.discard(name)
         table = self._tables[name]
-        for blocks, found in zip(self._sweeps.blocks, self._sweeps.tell("give", name)):
-            for here, there, count in blocks:
-                table[there : there + count] = found[here : here + count]
+        for places, found in zip(self._sweeps.places, self._sweeps.tell("give", name)):
+            for there, here in places:
+                table[here] = found[there]
 
     def fetch_all(self) -> None:
         """Have all here that the ranks have."""
@@ -189,7 +189,7 @@ class MpiSweeps:
         self.system = ParticleNames(plan, "system.", "project", "relax", "remember", "extrapolate")
         self.visits = ParticleNames(plan, "visits.", "visit", "settle")
         self.holds, self.rank, self._schedules = NoHolds(), Rank(self.comm), 0
-        self.state = MpiState(self.cut.plan, self.cut.blocks)
+        self.state = MpiState(plan, self.cut.blocks)
         for other in list(_current):
             other.retire()
         self._prepared: dict[int, list[Token]] = {}
@@ -224,14 +224,12 @@ class MpiSweeps:
     def _give_parts(self, owners: np.ndarray) -> None:
         """Every rank gets its part, with the state as it is here."""
         self.owners = owners
-        self.blocks: list[list[tuple[int, int, int]]] = []  # of each rank: first row there, first row here, rows
+        self.places: list[list[tuple[Any, Any]]] = []  # of the rows of each rank: there, and here
         self._sizes: dict[str, list[int]] = {}
-        tables, bounds = [self.state.finest(name) for name in State.FINE], self.state.pieces
-        part_of = self.cut.among(owners, self.comm.size)
+        tables, part_of = [self.state.finest(name) for name in State.FINE], self.cut.among(owners, self.comm.size)
         for rank in reversed(range(self.comm.size)):
             part = part_of(rank)
-            counts = bounds[part.ids + 1] - bounds[part.ids]
-            self.blocks.insert(0, list(zip(part.starts.tolist(), bounds[part.ids].tolist(), counts.tolist())))
+            self.places.insert(0, part.places)
             for planned in part.plan.groups:
                 self._sizes.setdefault(planned.group.name, []).insert(0, len(planned.vertices))
             rows = np.concatenate([part.rows, part.copies])

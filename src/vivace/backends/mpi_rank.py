@@ -100,13 +100,13 @@ class Rank:
     def write(self, path: str, table: int, first: int, bounds: np.ndarray) -> None:
         """Write the records of its blocks into a file."""
         with open(path, "r+b") as file:
-            for block, start in zip(self.part.ids, self.part.starts):
-                rows = np.arange(start, start + bounds[block + 1] - bounds[block])
-                records = np.empty(len(rows), self.state.record)
-                records["particle"] = self.part.particles[rows]
+            for block, rows in self.part.blocks:
+                particles = self.part.particles[rows]
+                records = np.empty(len(particles), self.state.record)
+                records["particle"] = particles
                 for name in State.FINE:
                     records[name] = self.state.finest(name)[rows, :3]
-                write_piece(file, records, int(block), int(bounds[block]), table, first)
+                write_piece(file, records, block, int(bounds[block]), table, first)
             file.flush()
             os.fsync(file.fileno())
 
