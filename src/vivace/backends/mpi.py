@@ -24,6 +24,7 @@ from ..state import State
 from . import Outcome, Residual
 from .mpi_join import join, most_threads, obey_interrupts
 from .mpi_rank import Rank, Token
+from .mpi_renewal import scatter
 from .mpi_talk import COMMAND, receive, send
 
 # Ranks may differ by so much over so many frames; then blocks move, if the busiest one gets so much less to do.
@@ -113,7 +114,10 @@ class MpiState(State):
         table = self._tables[name]
         for places, found in zip(self._sweeps.places, self._sweeps.tell("give", name)):
             for there, here in places:
-                table[here] = found[there]
+                if isinstance(here, slice):
+                    table[here] = found[there]
+                else:
+                    scatter(table, here, found[there])
 
     def fetch_all(self) -> None:
         """Have all here that the ranks have."""

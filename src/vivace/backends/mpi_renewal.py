@@ -33,11 +33,11 @@ class Renewal:
         for request in requests:
             request.Wait()
         for _, rows, buffer in self.taken:
-            _scatter(table, rows, buffer)
+            scatter(table, rows, buffer)
 
 
 @compiled
-def _scatter(table: np.ndarray, rows: np.ndarray, buffer: np.ndarray) -> None:
+def scatter(table: np.ndarray, rows: np.ndarray, buffer: np.ndarray) -> None:
     """table[rows] = buffer, but four times as fast: else this would take longer than the message."""
     for i in range(len(rows)):
         for k in range(4):
