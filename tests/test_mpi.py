@@ -427,10 +427,15 @@ def test_a_simulation_on_ranks_returns_to_its_checkpoint_and_refuses_to_be_held(
 
 
 @needs_mpiexec
-def test_a_job_can_be_served_and_seen(tmp_path):
+@pytest.mark.parametrize(
+    "scene",
+    [[*SCENE[:1], *SCENE[3:], "--budget-ms", 0], ["tablecloth", "--budget-ms", 20]],
+    ids=["implicit", "colored"],
+)
+def test_a_job_can_be_served_and_seen(tmp_path, scene):
     from vivace.live.client import Connection
 
-    command = ["serve", *SCENE[:1], "--scale", 0.05, *SCENE[3:], "--ranks", 2, "--port", 0, "--budget-ms", 0]
+    command = ["serve", *scene, "--scale", 0.05, "--ranks", 2, "--port", 0]
     job = subprocess.Popen(
         [sys.executable, "-m", "vivace", *map(str, command)],
         cwd=tmp_path,

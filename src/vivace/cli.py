@@ -30,7 +30,7 @@ Threads = Annotated[int | None, typer.Option(help="Threads [default: the cores t
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 Scale = Annotated[float, typer.Option(help="Make the scene smaller or larger: a factor on its particles.")]
 Particles = Annotated[int | None, typer.Option(help="About how many particles to make it of, instead of --scale.")]
-Ranks = Annotated[int | None, typer.Option(help="Processes to share the work, by MPI (solver implicit).")]
+Ranks = Annotated[int | None, typer.Option(help="Processes to share the work, by MPI.")]
 Hosts = Annotated[str | None, typer.Option(metavar="A,B,...", help="Computers to start them on [default: this one].")]
 Restart = Annotated[int, typer.Option(help="Times to go on by itself when a process is lost.", min=0)]
 SceneName = Annotated[
