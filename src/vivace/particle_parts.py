@@ -57,7 +57,7 @@ class ParticleCut:
         self, owners: np.ndarray, owner_of: np.ndarray, looks: list[list[np.ndarray]], rank: int
     ) -> ParticlePart:
         plan, needed = self.plan, np.zeros(len(owner_of), np.bool_)
-        rows = self.blocks.rows[owner_of[self.blocks.rows] == rank]  # block by block: visits look around themselves
+        rows = np.flatnonzero(owner_of == rank)
         everything = [np.unique(np.concatenate(of_rank)) for of_rank in looks]
         needed[everything[rank]] = True
         copies = by_owner(needed, owner_of)
