@@ -56,6 +56,23 @@ def test_run_writes_what_it_says(tmp_path):
     assert (one.view(np.uint32) == other.view(np.uint32)).all()
 
 
+def test_run_tells_what_crosses_when_asked(tmp_path):
+    (tmp_path / "through.py").write_text(
+        "import vivace as vv\n\n"
+        "def scene():\n"
+        "    made = vv.Scene(gravity=(0, 0, 0))\n"
+        "    mesh = vv.Mesh.grid(4, 4)\n"
+        "    made.add_cloth(mesh)\n"
+        "    made.add_cloth(vv.Mesh(mesh.vertices[:, [1, 0, 2]] + [0.01, 0.02, 0.03], mesh.triangles))\n"
+        "    return made\n"
+    )
+    options = "run", "through.py", "--frames", 1, "--diagnose"
+    told = vivace(*options, "--report", "r.json", cwd=tmp_path).stdout
+    found = json.loads((tmp_path / "r.json").read_text())["summary"]["interpenetration"]
+    assert found["crossing_pairs"] > 5 and found["particles_inside"] == 0
+    assert f"{found['crossing_pairs']} pairs of 36 triangles cross; 0 particles in colliders" in told
+
+
 def test_options_do_what_their_help_says(tmp_path):
     answer = json.loads(
         vivace(

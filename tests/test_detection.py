@@ -155,7 +155,7 @@ def test_contacts_and_their_order_do_not_depend_on_threads_or_capacity():
     both, start, end = crumpled()
     found = [Detector(both, T, False).find(start, end, threads) for threads in (1, 2)]
     small = Detector(both, T, False)
-    small._on_ways.pairs = {kind: Pairs(room=1) for kind in small.kinds}
+    small._on_ways.pairs = {kind: Pairs(capacity=1) for kind in small.kinds}
     found.append(small.find(start, end))
     assert len(found[0]) > 500 and small.times_grown > 0
     for other in found[1:]:
@@ -271,14 +271,31 @@ def test_what_is_found_in_rooms_is_what_a_new_list_finds_in_the_same_order(spare
         if frame % 3 == 0:  # some go elsewhere, and stay there
             places[generator.integers(0, rows, 3)] += generator.normal(0, 2 * T, (3, 3))
         start[:-1, :3], end[:-1, :3] = here, here + drift + generator.normal(0, 0.03 * T, (rows, 3))
-        found = detector.find_in_rooms(start, end, threads=1 + frame % 2, ahead=1 + frame % 3)
-        new = Detector(both, T, by_particles).find(start, end, ahead=1 + frame % 3)
+        ahead = 2 if spare == 0.6 else 1 + frame % 3
+        found = detector.find_in_rooms(start, end, threads=1 + frame % 2, ahead=ahead)
+        new = Detector(both, T, by_particles).find(start, end, ahead=ahead)
         np.testing.assert_array_equal(found.corners, new.corners)
         np.testing.assert_array_equal(found.data, new.data)
         listed.append(int(detector._rooms.moved.sum()))
         assert len(found) > (20 if by_particles else 200)
     if spare == 0.6:  # far enough for most to stay
         assert listed[0] == rows and np.median(listed) < 0.02 * rows and any(0 < moved < rows for moved in listed)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.2, 1.0])
+def test_rooms_of_what_has_gone_far_are_small(share):
+    """However many go: a list of pairs that is made then is not much longer than a new one."""
+    both, start, _ = crumpled(layers=4, side=16)
+    generator = np.random.default_rng(0)
+    detector, new = Detector(both, T, False), Detector(both, T, False)
+    detector.find_in_rooms(start, start)
+    for _ in range(3):
+        gone = generator.random(len(start) - 1) < share
+        start[:-1, :3][gone] += generator.normal(0, 2.0, (gone.sum(), 3))
+        detector.find_in_rooms(start, start)
+    new.find_in_rooms(start, start)
+    count, wanted = (int(d._in_rooms.pairs[TRIANGLE].counts.sum()) for d in (detector, new))
+    assert count < 2 * wanted + 1000
 
 
 def test_rows_that_are_not_finite_leave_their_rooms_and_touch_nothing():

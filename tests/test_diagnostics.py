@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vivace as vv
-from vivace.diagnostics import collider_depths, crossings, kinetic_energy, rms_speed
+from vivace.diagnostics import collider_depths, crossings, interpenetration, kinetic_energy, rms_speed
 
 
 def sheet(scene, height=0.0, turn=False):
@@ -30,6 +30,17 @@ def test_depths_are_those_of_the_collider_a_particle_is_deepest_in():
     radius = np.linalg.norm(simulation.positions, axis=1)
     np.testing.assert_allclose(collider_depths(simulation), np.maximum(1.1 - radius, 0.05), atol=1e-6)
     np.testing.assert_allclose(collider_depths(simulation, False), np.maximum(0.9 - radius, 0.05), atol=1e-6)
+
+
+def test_interpenetration_counts_what_is_inside_and_not_what_lies_on_top():
+    scene = vv.Scene()
+    sheet(scene), sheet(scene, turn=True)
+    scene.add_collider(vv.Plane(), margin=0.1)
+    simulation = vv.Simulation(scene)
+    found, lowest = interpenetration(simulation), simulation.positions[:, 1].min()
+    assert (found.crossing_pairs, found.triangles) == (crossings(simulation), 36) and found.crossing_pairs > 0
+    assert found.particles_inside == (simulation.positions[16:, 1] < 0).sum() > 0
+    assert found.deepest == pytest.approx(-lowest)
 
 
 def test_a_moving_collider_is_where_its_motion_says():

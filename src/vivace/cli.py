@@ -49,6 +49,9 @@ ReportTo = Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write 
 CheckIt = Annotated[
     bool, typer.Option("--check", help="Check the final state as the scene demands; exit code 1 if wrong.")
 ]
+Diagnose = Annotated[
+    bool, typer.Option("--diagnose", help="Count triangles that cross and particles in colliders at the end.")
+]
 
 
 def main() -> None:
@@ -126,6 +129,7 @@ def run(
     output: Outputs = None,
     report: ReportTo = None,
     check: CheckIt = False,
+    diagnose: Diagnose = False,
     checkpoint: Checkpoint = None,
     every: Every = None,
     ranks: Ranks = None,
@@ -146,7 +150,7 @@ def run(
         settings = setup.chosen(paper, **{name: value for name, value in given.items() if value is not None})
         options = {} if colors is None else {"colors": _number_or_name(colors)}
         job = Job(scene, _scale(setup, scale, particles), solver, options, settings, seed, budget_ms)
-    _run(job, threads, output, report, check, (checkpoint, every), as_json, backend)
+    _run(job, threads, output, report, (check, diagnose), (checkpoint, every), as_json, backend)
 
 
 @app.command()
@@ -157,6 +161,7 @@ def resume(
     output: Outputs = None,
     report: ReportTo = None,
     check: CheckIt = False,
+    diagnose: Diagnose = False,
     every: Every = None,
     ranks: Ranks = None,
     hosts: Hosts = None,
@@ -178,7 +183,7 @@ def resume(
         if wanted <= done:
             raise InputError(f"{path} has its {wanted} frames already; --frames says how many there shall be")
         job = replace(job, settings=replace(job.settings, frames=wanted))
-    _run(job, threads, output, report, check, (path, every), as_json, backend, resumed=path)
+    _run(job, threads, output, report, (check, diagnose), (path, every), as_json, backend, resumed=path)
 
 
 def _on_ranks(ranks: int | None, hosts: str | None, restart: int, checkpoint: Path | None) -> str:
@@ -216,7 +221,7 @@ def _run(
     threads: int | None,
     output: list[Path] | None,
     report: Path | None,
-    check: bool,
+    at_the_end: tuple[bool, bool],
     checkpoints: tuple[Path | None, int | None],
     as_json: bool,
     backend: str,
@@ -228,6 +233,7 @@ def _run(
         from .recording import record, saver, summarize, write_report
 
         setup, settings, (checkpoint, every) = job.setup, job.settings, checkpoints
+        check, diagnose = at_the_end
         job.check()
         if check and not callable(setup.check):
             raise InputError(f"{job.scene} defines no check(simulation)")
@@ -251,6 +257,10 @@ def _run(
     summary = summarize(setup.name, simulation, recording)
     if checkpoint and checkpoint.exists():
         summary["written"].append(str(checkpoint))
+    if diagnose and not recording.failure:
+        from .diagnostics import interpenetration
+
+        summary["interpenetration"] = vars(interpenetration(simulation))
     if report:
         write_report(report, summary, recording)
     if check and not recording.failure:

@@ -1,5 +1,7 @@
 """Measures of a simulation's state, for scene checks, benchmarks and users."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .collision.motion import pose_at, surface_name
@@ -35,6 +37,25 @@ def kinetic_energy(simulation: Simulation) -> float:
 def crossings(simulation: Simulation) -> int:
     """Pairs of triangles that cross each other: where soft things have gone through each other or themselves."""
     return crossing_pairs(simulation.positions, simulation.model.triangles)
+
+
+@dataclass(frozen=True)
+class Interpenetration:
+    """What is where something else is."""
+
+    crossing_pairs: int  # of triangles
+    triangles: int
+    particles_inside: int  # of colliders, their margins left aside
+    deepest: float  # of them [m]
+
+
+def interpenetration(simulation: Simulation) -> Interpenetration:
+    """Count what has gone through or into something; less than positions are rounded by does not count."""
+    depths = collider_depths(simulation, with_margins=False)
+    inside = depths > 1e-6 * max(float(np.abs(simulation.positions).max(initial=0)), 1e-3)
+    triangles = len(simulation.model.triangles)
+    deepest = float(depths[inside].max(initial=0))
+    return Interpenetration(crossings(simulation), triangles, int(inside.sum()), deepest)
 
 
 def collider_depths(simulation: Simulation, with_margins: bool = True) -> np.ndarray:

@@ -103,6 +103,13 @@ def print_summary(summary: dict[str, Any]) -> None:
     for name, residual in summary["residual"].items():
         unit = summary["units"][name]
         say(f"residual {name}: RMS {residual['rms']:.2e}, largest {residual['largest']:.2e} {unit}".rstrip())
+    if "interpenetration" in summary:
+        found = summary["interpenetration"]
+        say(
+            f"{_count(found['crossing_pairs'], 'pair')} of {_count(found['triangles'], 'triangle')} cross; "
+            f"{_count(found['particles_inside'], 'particle')} in colliders, "
+            f"{1e3 * found['deepest']:.3g} mm at the deepest"
+        )
     for text, holds in summary.get("checks", {}).items():
         say(f"{'ok   ' if holds else 'WRONG'} {text}")
     for path in summary["written"]:

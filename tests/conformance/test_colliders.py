@@ -91,6 +91,38 @@ def test_going_back_by_the_distance_along_the_normal_ends_on_the_surface(collide
 
 
 @each_collider
+def test_distance_changes_by_less_than_twice_as_much_as_a_point_goes(collider):
+    """So that what is far away need not be looked at until it has gone half of the way."""
+    generator = np.random.default_rng(5)
+    points = random_points(3000)
+    ways = generator.normal(size=points.shape) * 10 ** generator.uniform(-4, 0, (len(points), 1))
+    before, after = evaluate(collider, points)[0], evaluate(collider, points + ways)[0]
+    assert (np.abs(after - before) <= 2 * np.linalg.norm(ways, axis=1) + 1e-6).all()
+
+
+@each_collider
+def test_a_collider_is_not_passed_by_because_something_was_far_from_it(collider):
+    """Bit for bit, whatever was known of where particles were: also when they are set elsewhere."""
+    runs = []
+    for forget in (False, True):
+        scene = vv.Scene()
+        scene.add_cloth(vv.Mesh.grid(6, 6, (2.0, 2.0)).moved((0.1, 1.5, 0.2)), density=0.5)
+        scene.add_collider(collider, friction=0.3, margin=0.02)
+        simulation = vv.Simulation(scene, iterations=2, substeps=2)
+        start, seen = simulation.positions, []
+        for frame in range(40):
+            if frame == 30:
+                simulation.positions = start - [0.2, 1.4, 0.1]
+            if forget:
+                for clearances in simulation._sweeps.colliders._clearances:
+                    clearances[:] = 0
+            simulation.step()
+            seen.append(simulation.positions)
+        runs.append(np.array(seen))
+    np.testing.assert_array_equal(runs[0].view(np.uint32), runs[1].view(np.uint32))
+
+
+@each_collider
 def test_distance_stays_in_single_precision(collider):
     point, parameters = tuple(np.full(3, 0.1, np.float32)), tuple(np.float32(p) for p in collider.parameters())
     distance, normal = collider.distance_normal(point, parameters)

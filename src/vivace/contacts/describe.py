@@ -34,7 +34,9 @@ class Rows(NamedTuple):
 
     middles: np.ndarray  # (rows, 4) float32: the middle of a way, and how far beyond it the solver may move the row
     ways: np.ndarray  # (rows, 4) float32: half the way, and the number of the row
-    rooms: np.ndarray  # (rows,) float32, radius of the ball that it stays in beside its way
+    rooms: (
+        np.ndarray
+    )  # (rows,) float32, radius of the ball that it stays in beside its way; the largest of a block counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,8 @@ from .pairs import LONGEST_WAY, SLACK
 from .rooms import Rooms
 from .touching import DATA, Touching
 
-MARGIN = (
-    0.2  # thicknesses that pairs may come nearer than their ways lead, if they are looked at again in later substeps
-)
+# Thicknesses that pairs may come nearer than their ways lead, if they are looked at again in later substeps.
+MARGIN = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +100,7 @@ class Detector:
     def find(self, start: np.ndarray, end: np.ndarray, threads: int = 1, ahead: int = 1) -> Found:
         """Contacts of rows that go from `start` to `end`, both (rows, 4) float32; none if a number is not finite.
 
-        `ahead`: in that many such substeps.
+        `ahead`: in that many such substeps. All is looked up anew: other ways to find them are held against this one.
         """
         self.list_pairs(start, end, threads, ahead)
         return self.look(start, end, threads, ahead)

@@ -18,8 +18,8 @@ SHUFFLE = 37  # neighbors in space are dealt out to all threads
 class Pairs:
     """Pairs of one kind that come near, in chunks: memory that is used again and again, and grows."""
 
-    def __init__(self, room: int = 64):
-        self.rows, self.counts, self.times_grown = in_chunks(room, 4, np.int32), np.zeros(CHUNKS, np.int64), 0
+    def __init__(self, capacity: int = 64):
+        self.rows, self.counts, self.times_grown = in_chunks(capacity, 4, np.int32), np.zeros(CHUNKS, np.int64), 0
         self._ends = np.zeros(0, np.int64)  # where in its chunk the pairs of each block end
         self._other_rows = self.rows.copy()
 
@@ -58,9 +58,9 @@ class Pairs:
         self.rows, self._other_rows, self._ends = self._other_rows, self.rows, ends
 
 
-def in_chunks(room: int, width: int, kind: type) -> np.ndarray:
+def in_chunks(capacity: int, width: int, kind: type) -> np.ndarray:
     """So many rows in each chunk, filled up to whole blocks."""
-    return np.empty((CHUNKS, -(-room // WIDTH) * WIDTH, width), kind)
+    return np.empty((CHUNKS, -(-capacity // WIDTH) * WIDTH, width), kind)
 
 
 @compiled_parallel

@@ -15,7 +15,8 @@ from .describe import Described, Rows
 
 SPARE = 0.15  # thicknesses that a row may go without leaving its room
 MOST_MOVED = 0.02  # share of rows that may leave; if more do, all get new ones
-# So many looks: rooms that are left sooner were not worth it, and those of what was fast once get too large.
+# So many looks: rooms that all leave sooner are not worth being large for a while, and those of what was fast once get
+# too large.
 SHORT_STAY, LONGEST_STAY = 3, 16
 
 
@@ -28,18 +29,21 @@ class Rooms:
         nowhere[:, 3] = np.arange(rows)
         self.rows = Rows(np.zeros((rows, 4), np.float32), nowhere, np.full(rows, -1, np.float32))
         self.moved = np.zeros(rows, np.bool_)
-        self._stays = self._restless = 0
+        self._looks = self._looks_without_spare = 0  # since all rooms are new; still to come
 
     def follow(self, start: np.ndarray, end: np.ndarray) -> int:
         """Rows that leave their rooms on their way from `start` to `end` have `moved`, and get others; how many."""
-        self._stays += 1
-        self._restless -= 1
-        if self._stays > LONGEST_STAY or self._restless == 0:
+        if self._looks_without_spare:
+            self._looks_without_spare -= 1
+            if not self._looks_without_spare:
+                self.leave()
+        elif self._looks >= LONGEST_STAY:
             self.leave()
+        self._looks += 1
         count = self._follow(start, end)
-        if MOST_MOVED * len(self.points) < count < len(self.points):
-            if self._stays < SHORT_STAY and self._restless <= 0:
-                self._restless = LONGEST_STAY
+        if self._looks > 1 and count > MOST_MOVED * len(self.points):
+            if self._looks <= SHORT_STAY and not self._looks_without_spare:
+                self._looks_without_spare = LONGEST_STAY
             self.leave()
             count = self._follow(start, end)
         return count
@@ -47,11 +51,11 @@ class Rooms:
     def leave(self) -> None:
         """Let no row have one."""
         self.rows.rooms[:] = -1
-        self._stays = 0
+        self._looks = 0
 
     def _follow(self, start: np.ndarray, end: np.ndarray) -> int:
         places, _, radii = self.rows
-        spare = self.spare if self._restless <= 0 else np.float32(0)  # larger rooms would not be worth it
+        spare = np.float32(0) if self._looks_without_spare else self.spare
         return int(_follow(self.points, start, end, spare, self.longest_way, places, radii, self.moved))
 
 
@@ -85,9 +89,9 @@ def _follow(points, start, end, spare, longest_way, places, radii, moved):
             moved[row] = not (max(here, there) <= radii[row] and way <= places[row, 3])
             if moved[row]:
                 counts[chunk] += 1
-                # What goes back and forth gets a room that has both ends.
-                known = radii[row] >= 0
-                radii[row] = np.sqrt(between) + (max(spare, here) if known else spare)
+                # What goes back and forth gets a room that has both ends; what is gone for good, a small one.
+                back = here if radii[row] >= 0 and here <= longest_way else 0.0
+                radii[row] = np.sqrt(between) + max(spare, back)
                 places[row, 3] = way + spare
                 for axis in range(3):
                     places[row, axis] = start[row, axis] - to_start[axis]

@@ -25,13 +25,10 @@ class Touching:
 
     def look(self, kind: int, pairs: Pairs, start: np.ndarray, end: np.ndarray, thickness: np.float32) -> None:
         """Let these be the contacts of rows that go from `start` to `end`."""
-        room = pairs.rows.shape[1]
-        if self.corners.shape[1] < room:
-            self.corners, self.data = in_chunks(room, 4, np.int32), in_chunks(room, DATA, np.float32)
+        capacity = pairs.rows.shape[1]
+        if self.corners.shape[1] < capacity:
+            self.corners, self.data = in_chunks(capacity, 4, np.int32), in_chunks(capacity, DATA, np.float32)
         _look_at_all(kind, pairs.rows, pairs.counts, start, end, thickness, self.corners, self.data, self.counts)
-
-    def clear(self) -> None:
-        self.counts[:] = 0
 
     def write(self, corners: np.ndarray, data: np.ndarray, first: int) -> int:
         """All of them, one after the other, from a place on; gives the place behind them."""

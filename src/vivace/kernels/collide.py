@@ -44,7 +44,11 @@ def pushed_out(point, start, distance, normal, friction, margin):
 
 @value_function
 def clearance(point, gap):
-    """Where a particle is, and how far it may go from there: half the gap, should a distance be somewhat too large."""
+    """Where a particle is, and how far it may go from there: half the gap.
+
+    A distance may change by twice as much as a particle goes. Those of shapes change by as much at the most, those of
+    trilinear grids by the root of three times as much.
+    """
     return point[0], point[1], point[2], HALF * gap
 
 
