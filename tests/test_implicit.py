@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, cg, spsolve
 import vivace as vv
 from helpers import momentum
 from vivace.materials import spring_net
-from vivace.springs import MOST_BLOCKS, lay_out, make_net, order_in_blocks
+from vivace.springs import MOST_BLOCKS, STRIPED, make_net, order_in_blocks
 
 G = 9.81
 
@@ -370,24 +370,43 @@ def test_a_net_lists_each_spring_at_both_ends_and_its_lists_lose_none():
     plan = vv.ImplicitEuler(blocks=5).prepare(scene.build(), 1, 0)
     net, group = plan.net, plan.groups[0]
     assert len(net.ids) <= 5 and net.starts[-1] == net.rows == 176
-    assert len(net.neighbors) == 2 * len(group.vertices)
-    lists = lay_out(net)
-    here = np.repeat(np.arange(net.rows // 8), np.diff(lists.bounds))[:, None] * 8 + np.arange(8)
-    real = lists.springs[:, 0] > 0
-    pairs = np.stack([here[real], lists.neighbors[real]], axis=1)
+    here = np.repeat(np.arange(net.rows // 8), np.diff(net.bounds))[:, None] * 8 + np.arange(8)
+    strengths, rests = net.strengths[net.kinds[:, 0]], net.rests[net.kinds[:, 1]]
+    real = strengths[:, 0] > 0
+    assert real.sum() == 2 * len(group.vertices)
+    pairs = np.stack([here[real], net.neighbors[real]], axis=1)
     expected = np.concatenate([group.vertices, group.vertices[:, ::-1]])
     np.testing.assert_array_equal(np.unique(pairs, axis=0), np.unique(expected, axis=0))
-    np.testing.assert_array_equal(lists.neighbors[~real], here[~real])
+    np.testing.assert_array_equal(net.neighbors[~real], here[~real])
+    values = dict(zip(map(tuple, np.sort(group.vertices)), zip(1 / group.compliance, group.rest)))
+    for pair, stiffness, rest in zip(np.sort(pairs), strengths[:, 0][real], rests[real]):
+        assert values[tuple(pair)] == (stiffness, rest)
+    assert len(net.strengths) < 0.5 * len(net.kinds)  # most of a grid is alike
 
 
-def test_blocks_are_compact_and_of_equal_size():
-    mesh = vv.Mesh.grid(64, 64)
+def test_springs_that_are_all_different_keep_their_values():
+    mesh = vv.Mesh.grid(9, 9)
+    mesh = vv.Mesh(
+        mesh.vertices + np.random.default_rng(3).normal(scale=0.01, size=mesh.vertices.shape), mesh.triangles
+    )
+    scene = vv.Scene()
+    scene.add_cloth(mesh, material=vv.MassSpring(100.0))
+    net = vv.ImplicitEuler().prepare(scene.build(), 1, 0).net
+    assert len(net.rests) > 0.9 * len(net.kinds)
+    assert len(np.unique(net.rests[net.rests > 0])) == len(scene.build().groups[0])
+
+
+def test_blocks_are_compact_made_of_strips_and_of_equal_size():
+    mesh = vv.Mesh.grid(128, 128)
     order = order_in_blocks(mesh.vertices)
-    assert sorted(order) == list(range(64 * 64))
-    sizes = [np.ptp(mesh.vertices[order[i : i + 256]], axis=0).max() for i in range(0, len(order), 256)]
-    assert max(sizes) < 0.3
+    assert sorted(order) == list(range(128 * 128))
+    tiles = mesh.vertices[order].reshape(-1, STRIPED, 3)
+    assert np.ptp(tiles, axis=1).max() < 0.6
+    strips = mesh.vertices[order].reshape(-1, 64, 3)
+    assert np.ptp(strips, axis=1).min(axis=1).max() < 1e-6 and np.ptp(strips, axis=1).max() < 0.6
+    assert len(order_in_blocks(np.zeros((0, 3)))) == 0 and len(order_in_blocks(np.zeros((5, 3)))) == 5
     model = corner_cloth(33).build()
-    assert make_net(model, np.arange(33 * 33), [g.vertices for g in model.groups], None).total == 5
+    assert make_net(model, np.arange(33 * 33), np.arange(33 * 33), None).total == 5
     assert MOST_BLOCKS == 1024
 
 

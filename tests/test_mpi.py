@@ -483,11 +483,12 @@ def test_parts_share_the_rows_and_know_whose_copies_they_have(ranks):
             np.testing.assert_array_equal(local[first:last], parts[other].rows[lent])
         # A row has its springs in the order of the whole.
         net, whole = part.plan.net, plan.net
-        for row in (0, len(part.rows) // 2):
-            entries = slice(*net.offsets[row : row + 2])
-            wanted = whole.neighbors[slice(*whole.offsets[part.rows[row] : part.rows[row] + 2])]
-            np.testing.assert_array_equal(local[net.neighbors[entries]], wanted)
-        inner = net.neighbors[: net.offsets[net.starts[part.interior]]]
+        for eight in (0, len(part.rows) // 16):
+            before = part.rows[8 * eight] // 8
+            slots, of_whole = slice(*net.bounds[eight : eight + 2]), slice(*whole.bounds[before : before + 2])
+            np.testing.assert_array_equal(local[net.neighbors[slots]], whole.neighbors[of_whole])
+            np.testing.assert_array_equal(net.kinds[slots], whole.kinds[of_whole])
+        inner = net.neighbors[: net.bounds[net.starts[part.interior] // 8]]
         assert (inner < len(part.rows)).all()
 
 

@@ -3,30 +3,36 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import prange
 
+from .batches import Partition
 from .constraints import stretch
 from .errors import InputError
 from .halving import halve
-from .kernels.compile import compiled, compiled_parallel
-from .kernels.implicit import SPRING_VALUES
+from .kernels.compile import compiled
+from .kernels.implicit import STRENGTHS
 from .kernels.lanes import WIDTH
 from .model import Model
 
 FEWEST_ROWS, MOST_BLOCKS = 256, 1024  # of a block, and of all, unless the user says otherwise
+STRIPED = 4096  # rows
 
 
 @dataclass(frozen=True, eq=False)
 class Net:
-    """The springs of row i are entries offsets[i] to offsets[i + 1]; each spring is listed at both of its ends.
+    """Springs side by side for eight rows at a time, padded to the longest list of the eight.
+
+    The springs of rows 8 i to 8 i + 7 are slots bounds[i] to bounds[i + 1]; each spring is listed at both of its ends.
+    Values stand once, however many slots are alike: kinds have the place of a slot's eight springs in each table.
 
     Blocks of rows begin at a multiple of eight. A net may be a part of another: then its neighbors may be rows beyond
     those of its own blocks, and its blocks have the numbers `ids` among the `total` of the whole.
     """
 
-    offsets: np.ndarray  # (rows + 1,) int64
-    neighbors: np.ndarray  # (entries,) int32
-    values: np.ndarray  # (entries, 3) float32: stiffness [N/m], rest length [m], damping [N s/m]
+    bounds: np.ndarray  # (eights + 1,) int32
+    neighbors: np.ndarray  # (slots, 8) int32; a row itself where its list has ended
+    kinds: np.ndarray  # (slots, 2) int32
+    strengths: np.ndarray  # (s, 2, 8) float32: stiffness [N/m], damping [N s/m]; 0 beyond the end of a list
+    rests: np.ndarray  # (r, 8) float32: rest length [m]
     drag: np.ndarray  # (rows,) float32, of air [kg/s]
     starts: np.ndarray  # (blocks + 1,) int64, the first row of each block
     ids: np.ndarray  # (blocks,) int32
@@ -34,21 +40,7 @@ class Net:
 
     @property
     def rows(self) -> int:
-        return len(self.offsets) - 1
-
-    def forget(self) -> None:
-        """Give back the memory of the springs, where they are laid out and nobody will ask for them again."""
-        object.__setattr__(self, "neighbors", self.neighbors[:0].copy())
-        object.__setattr__(self, "values", self.values[:0].copy())
-
-
-@dataclass(frozen=True, eq=False)
-class SpringLists:
-    """A net side by side for eight rows at a time, padded to the longest list of the eight."""
-
-    bounds: np.ndarray  # (eights + 1,) int32, slots of each eight
-    neighbors: np.ndarray  # (slots, 8) int32
-    springs: np.ndarray  # (slots, 3, 8) float32
+        return WIDTH * (len(self.bounds) - 1)
 
 
 def check_springs(model: Model, solver: str) -> None:
@@ -68,99 +60,152 @@ def check_springs(model: Model, solver: str) -> None:
             )
 
 
-def make_net(model: Model, order: np.ndarray, vertices: list[np.ndarray], blocks: int | None) -> Net:
-    """The springs of all groups, given on rows in an order of the particles; at most `blocks` blocks, if given."""
+def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, blocks: int | None) -> Net:
+    """The springs of all groups, in an order of the particles; at most `blocks` blocks, if given."""
     count = model.particle_count
     if blocks is not None and blocks > count:
         raise InputError(f"{blocks} blocks are more than there are particles ({count})")
     wanted = max(-(-count // MOST_BLOCKS), FEWEST_ROWS) if blocks is None else -(-count // blocks)
-    pairs = np.concatenate([*vertices, np.zeros((0, 2), np.int32)]).astype(np.int32, copy=False)
-    values = np.empty((len(pairs), SPRING_VALUES), np.float32)
+    rows_of = row_of.astype(np.int32)
+    pairs = np.concatenate([np.zeros((0, 2), np.int32), *(rows_of[group.vertices] for group in model.groups)])
+    strengths, rests = np.empty((len(pairs), STRENGTHS), np.float32), np.empty((len(pairs), 1), np.float32)
     first = 0
     for group in model.groups:
-        part = values[first : first + len(group)]
+        part = slice(first, first + len(group))
         assert group.compliance is not None
-        part[:, 0], part[:, 1] = 1 / group.compliance, group.rest
-        part[:, 2] = 0 if group.damping is None else group.damping
+        strengths[part, 0], rests[part, 0] = 1 / group.compliance, group.rest
+        strengths[part, 1] = 0 if group.damping is None else group.damping
         first += len(group)
     rows = whole_eights(count)
-    offsets, neighbors, listed = _listed(pairs, values, rows)
+    bounds, neighbors, numbers = _listed(pairs, rows)
+    kinds = np.empty((len(neighbors), 2), np.int32)
+    strengths, rests = (_palette(numbers, values, kinds[:, i]) for i, values in enumerate((strengths, rests)))
     starts = np.append(np.arange(0, rows, whole_eights(wanted)), rows)
     drag = np.zeros(rows, np.float32)
     drag[:count] = model.drag[order]
-    return Net(offsets, neighbors, listed, drag, starts, np.arange(len(starts) - 1, dtype=np.int32), len(starts) - 1)
+    ids = np.arange(len(starts) - 1, dtype=np.int32)
+    return Net(bounds, neighbors, kinds, strengths, rests[:, 0], drag, starts, ids, len(ids))
 
 
 def whole_eights(count: int) -> int:
     return -(-count // WIDTH) * WIDTH
 
 
-def lay_out(net: Net) -> SpringLists:
-    """The lists of a net side by side."""
-    bounds = _slots(net.offsets)
-    slots = int(bounds[-1])
-    neighbors, springs = np.empty((slots, WIDTH), np.int32), np.zeros((slots, SPRING_VALUES, WIDTH), np.float32)
-    _fill(net.offsets, net.neighbors, net.values, bounds, neighbors, springs)
-    return SpringLists(bounds, neighbors, springs)
-
-
 def order_in_blocks(rest: np.ndarray) -> np.ndarray:
-    """Particles in an order in which those in turn are near each other without forces."""
-    order = np.arange(len(rest))
-    halve(rest.astype(np.float64), order, 0, len(order), True)
+    """Particles in an order in which those in turn are near each other without forces.
+
+    Halves of halves, so that runs of eight times a power of two are compact. Runs of `STRIPED` are then sorted into
+    strips: a sweep through one meets the neighbors of its particles in turn, which processors foresee.
+    """
+    order, points = np.arange(len(rest)), rest.astype(np.float64)
+    halve(points, order, 0, len(order), True)
+    _sort_into_strips(points, order, STRIPED)
     return order
 
 
 @compiled
-def _listed(pairs: np.ndarray, values: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs by each of their ends, in the order in which they are given."""
-    offsets = np.zeros(rows + 1, np.int64)
-    for pair in range(len(pairs)):
-        offsets[pairs[pair, 0] + 1] += 1
-        offsets[pairs[pair, 1] + 1] += 1
-    for row in range(rows):
-        offsets[row + 1] += offsets[row]
-    place = offsets[:-1].copy()
-    neighbors, listed = np.empty(2 * len(pairs), np.int32), np.empty((2 * len(pairs), values.shape[1]), np.float32)
-    for pair in range(len(pairs)):
-        for end in range(2):
-            here = place[pairs[pair, end]]
-            neighbors[here] = pairs[pair, 1 - end]
-            listed[here] = values[pair]
-            place[pairs[pair, end]] += 1
-    return offsets, neighbors, listed
+def _sort_into_strips(points: np.ndarray, order: np.ndarray, size: int) -> None:
+    """Sort each run of an order into strips across its longest side, and these along the next longest."""
+    for first in range(0, len(order), size):
+        own, sides = order[first : first + size].copy(), np.empty(3)
+        for axis in range(3):
+            along = points[own, axis]
+            sides[axis] = along.max() - along.min()
+        longest, next_longest = np.argsort(-sides)[:2]
+        if sides[longest] == 0.0:
+            continue
+        own = own[np.argsort(points[own, longest], kind="mergesort")]
+        length = max(int(np.sqrt(len(own) * sides[next_longest] / sides[longest]) + 0.5), 1)
+        for start in range(0, len(own), length):
+            strip = own[start : start + length]
+            own[start : start + length] = strip[np.argsort(points[strip, next_longest], kind="mergesort")]
+        order[first : first + size] = own
+
+
+def by_rows(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
+    """Springs in the order of their rows, in one batch: whoever goes through them reads memory forward."""
+    return Partition(_in_order(vertices, particle_count), np.array([0, len(vertices)])), None
 
 
 @compiled
-def _slots(offsets: np.ndarray) -> np.ndarray:
-    eights = (len(offsets) - 1) // WIDTH
-    bounds = np.zeros(eights + 1, np.int32)
-    for eight in range(eights):
-        longest = 0
-        for row in range(eight * WIDTH, (eight + 1) * WIDTH):
-            longest = max(longest, offsets[row + 1] - offsets[row])
-        bounds[eight + 1] = bounds[eight] + longest
-    return bounds
+def _in_order(vertices: np.ndarray, rows: int) -> np.ndarray:
+    """Items in the order of their lowest rows."""
+    place = np.zeros(rows + 1, np.int64)
+    for item in range(len(vertices)):
+        place[vertices[item].min() + 1] += 1
+    place = np.cumsum(place)
+    order = np.empty(len(vertices), np.int64)
+    for item in range(len(vertices)):
+        lowest = vertices[item].min()
+        order[place[lowest]] = item
+        place[lowest] += 1
+    return order
 
 
-@compiled_parallel
-def _fill(
-    offsets: np.ndarray,
-    own_neighbors: np.ndarray,
-    values: np.ndarray,
-    bounds: np.ndarray,
-    neighbors: np.ndarray,
-    springs: np.ndarray,
-) -> None:
-    for eight in prange(len(bounds) - 1):
+@compiled
+def _listed(pairs: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs by each of their ends, in the order in which they are given: bounds, neighbors, and numbers of pairs."""
+    place = np.zeros(rows, np.int32)
+    for pair in range(len(pairs)):
+        place[pairs[pair, 0]] += 1
+        place[pairs[pair, 1]] += 1
+    bounds = np.zeros(rows // WIDTH + 1, np.int32)
+    for eight in range(rows // WIDTH):
+        bounds[eight + 1] = bounds[eight] + place[eight * WIDTH : (eight + 1) * WIDTH].max()
+    neighbors, numbers = np.empty((bounds[-1], WIDTH), np.int32), np.full((bounds[-1], WIDTH), -1, np.int32)
+    for row in range(rows):
+        neighbors[bounds[row // WIDTH] : bounds[row // WIDTH + 1], row % WIDTH] = row
+    place[:] = 0
+    for pair in range(len(pairs)):
+        for end in range(2):
+            row = pairs[pair, end]
+            slot = bounds[row // WIDTH] + place[row]
+            neighbors[slot, row % WIDTH], numbers[slot, row % WIDTH] = pairs[pair, 1 - end], pair
+            place[row] += 1
+    return bounds, neighbors, numbers
+
+
+@compiled
+def _palette(numbers: np.ndarray, values: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Number slots by what their springs are like, so that those that are alike have one number; gives these values."""
+    slots, bits = len(numbers), values.view(np.uint32)
+    size = 1
+    while size < 2 * slots + 2:
+        size *= 2
+    known = np.full(size, -1, np.int32)  # kinds by their hash, each at the first free place from there on
+    first_of, count = np.empty(slots, np.int32), 0
+    for slot in range(slots):
+        place = np.uint64(14695981039346656037)
         for lane in range(WIDTH):
-            row = eight * WIDTH + lane
-            entry, end = offsets[row], offsets[row + 1]
-            for slot in range(bounds[eight], bounds[eight + 1]):
-                if entry < end:
-                    neighbors[slot, lane] = own_neighbors[entry]
-                    for k in range(springs.shape[1]):
-                        springs[slot, k, lane] = values[entry, k]
-                    entry += 1
-                else:
-                    neighbors[slot, lane] = row  # itself: nothing pulls it
+            number = numbers[slot, lane]
+            for k in range(values.shape[1]):
+                place = (place ^ np.uint64(bits[number, k] if number >= 0 else 0)) * np.uint64(1099511628211)
+        place = np.int64((place ^ (place >> np.uint64(32))) & np.uint64(size - 1))
+        while known[place] >= 0 and not _alike(numbers[slot], numbers[first_of[known[place]]], bits):
+            place = (place + 1) & (size - 1)
+        if known[place] < 0:
+            known[place], first_of[count] = count, slot
+            count += 1
+        kinds[slot] = known[place]
+    palette = np.zeros((count, values.shape[1], WIDTH), np.float32)
+    for kind in range(count):
+        for lane in range(WIDTH):
+            number = numbers[first_of[kind], lane]
+            if number >= 0:
+                palette[kind, :, lane] = values[number]
+    return palette
+
+
+@compiled
+def _alike(one: np.ndarray, other: np.ndarray, bits: np.ndarray) -> bool:
+    """Whether eight springs have the same values as eight others; -1 is none."""
+    for lane in range(WIDTH):
+        a, b = one[lane], other[lane]
+        if a == b:
+            continue
+        if a < 0 or b < 0:
+            return False
+        for k in range(bits.shape[1]):
+            if bits[a, k] != bits[b, k]:
+                return False
+    return True

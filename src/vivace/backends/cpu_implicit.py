@@ -8,6 +8,7 @@ import numpy as np
 
 from ..kernels.flight import accelerate_kernel, energy_kernel, fade_kernel, settle_kernel, shorten_kernel
 from ..kernels.implicit import (
+    AXES,
     BALANCE,
     BEGIN,
     COEFFICIENTS,
@@ -28,7 +29,6 @@ from ..kernels.implicit import (
     turn_kernel,
 )
 from ..kernels.lanes import WIDTH
-from ..springs import lay_out
 from ..state import aligned
 from . import Solve
 from .guard import shorten_until_balanced
@@ -45,11 +45,12 @@ class CpuImplicit:
     def __init__(self, sweeps: "CpuSweeps"):
         net, rows = sweeps.plan.net, sweeps.predicted.shape
         assert net is not None
-        self.sweeps, self.net, self.lists = sweeps, net, lay_out(net)
+        self.sweeps, self.net = sweeps, net
         self.eights = (net.starts // WIDTH).astype(np.int32)
-        self.residual, self.direction = aligned(rows, np.float64), aligned(rows, np.float64)
-        self.product, self.change = aligned(rows, np.float64), aligned(rows, np.float64)
-        self.coefficients = aligned((len(self.lists.neighbors), COEFFICIENTS, WIDTH), np.float64)
+        self.springs = net.bounds, net.neighbors, net.kinds, net.strengths, net.rests
+        self.coefficients = aligned((len(net.neighbors), COEFFICIENTS, WIDTH), np.float64)
+        self.direction, self.change = aligned(rows, np.float64), aligned(rows, np.float64)
+        self.residual, self.product = (aligned((net.rows // WIDTH, AXES, WIDTH), np.float64) for _ in range(2))
         self.partial, self.numbers = np.zeros((SUMS, net.total)), np.zeros(NUMBERS)
         self.wind, self.drag = aligned((4,)), aligned((rows[0],))
         self.drag[: net.rows] = net.drag
@@ -57,11 +58,10 @@ class CpuImplicit:
         fine = state.fine_velocities, state.fine_positions
         shown = state.positions, state.velocities
         self._fade = self._row("integrate", fade_kernel(), eights, *fine, sweeps.motion)
-        moves = *fine, self.change
-        ahead = self.product, sweeps.predicted, sweeps.motion
+        ahead = self.direction, sweeps.predicted, sweeps.motion  # nobody needs a direction then
         self._share = np.ones(1)
-        self._accelerate = self._row("integrate", accelerate_kernel(), eights, *moves, *ahead)
-        self._shorten = self._row("integrate", shorten_kernel(), eights, *moves, self._share)
+        self._accelerate = self._row("integrate", accelerate_kernel(), eights, *fine, self.change, *ahead)
+        self._shorten = self._row("integrate", shorten_kernel(), eights, *fine, self._share, *ahead)
         self._settle = self._row("integrate", settle_kernel(), eights, *fine, sweeps.predicted, *shown, sweeps.motion)
         self._sum, self.inverses = cache(self._make_sum), cache(self._make_inverses)
         self._assemble, self._start = cache(self._make_assemble), cache(self._make_start)
@@ -93,7 +93,7 @@ class CpuImplicit:
         shorten_until_balanced(self.numbers, self._share, lambda: self.sweeps.advance(self._shorter()))
 
     def _shorter(self) -> Sequence[Any]:
-        return [self._shorten, self._accelerate, *self._weigh()]
+        return [self._shorten, *self._weigh()]
 
     def settle(self) -> Sequence[Any]:
         return [self._settle]
@@ -116,11 +116,12 @@ class CpuImplicit:
         return self._row("solve", sum_kernel(what), 1, self.partial, self.net.total, self.numbers)
 
     def _make_inverses(self, by_blocks: bool) -> np.ndarray:
-        """Of each particle's block of the matrix, where the preconditioner needs them."""
-        return aligned((len(self.direction) // WIDTH if by_blocks else 1, INVERSE_VALUES, WIDTH))
+        """Of each particle's own block of the matrix, or of its mass."""
+        eights = self.net.rows // WIDTH
+        return aligned((eights, INVERSE_VALUES, WIDTH)) if by_blocks else aligned((eights, WIDTH), np.float64)
 
     def _make_assemble(self, by_blocks: bool) -> int:
-        state, lists = self.sweeps.state, self.lists
+        state = self.sweeps.state
         return self.sweeps.sweep(
             "assemble",
             assemble_kernel(by_blocks),
@@ -131,9 +132,7 @@ class CpuImplicit:
             self.sweeps.motion,
             self.eights,
             self.net.ids,
-            lists.bounds,
-            lists.neighbors,
-            lists.springs,
+            *self.springs,
             self.coefficients,
             self.residual,
             self.product,
@@ -145,21 +144,22 @@ class CpuImplicit:
         )
 
     def _make_energy(self) -> int:
-        lists, net = self.lists, self.net
-        ends = self.product, self.sweeps.state.fine_velocities, self.sweeps.motion, self.eights, net.ids
-        arrays = lists.bounds, lists.neighbors, lists.springs, net.total, self.partial, self.drag, self.wind
+        net = self.net
+        ends = self.direction, self.sweeps.state.fine_velocities, self.sweeps.motion, self.eights, net.ids
+        arrays = *self.springs, net.total, self.partial, self.drag, self.wind
         return self.sweeps.sweep("energy", energy_kernel(), 0, len(net.ids), *ends, *arrays)
 
     def _make_start(self, by_blocks: bool) -> int:
         vectors = self.residual, self.product, self.direction, self.change
         arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), self.sweeps.motion
-        return self._blocks(start_kernel(by_blocks), *vectors, *arrays)
+        masses = self.sweeps.state.fine_positions, self.drag
+        return self._blocks(start_kernel(by_blocks), *vectors, *arrays, *masses)
 
     def _make_multiply(self, first: int, last: int) -> int:
-        lists = self.lists
-        arrays = lists.bounds, lists.neighbors, self.coefficients, self.partial, self.numbers
-        ends = self.direction, self.product, self.eights, self.net.ids
-        return self.sweeps.sweep("solve", multiply_kernel(), first, last, *ends, *arrays)
+        vectors = self.sweeps.state.fine_positions, self.direction, self.product
+        springs = self.net.bounds, self.net.neighbors, self.coefficients
+        arrays = self.eights, self.net.ids, *springs, self.partial, self.numbers
+        return self.sweeps.sweep("solve", multiply_kernel(), first, last, *vectors, *arrays)
 
     def _make_descend(self, by_blocks: bool) -> int:
         arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks)

@@ -41,7 +41,6 @@ class Rank:
         self.sweeps: CpuSweeps
         if isinstance(part, NetPart):
             self.sweeps = NetSweeps(self.comm, part, self.state, threads)
-            self.sweeps.implicit.net.forget()
         elif isinstance(part, ColoredPart):
             self.sweeps = ColoredSweeps(self.comm, part, self.state, threads)
         elif isinstance(part, ParticlePart):

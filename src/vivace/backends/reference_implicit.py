@@ -5,8 +5,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..kernels.flight import spring_force
-from ..kernels.implicit import AFTER, ENERGY, MOTION, NUMBERS, WORK, inverse_block, spring_block
+from ..kernels.implicit import (
+    AFTER,
+    ENERGY,
+    MOTION,
+    NUMBERS,
+    WORK,
+    inverse_block,
+    spring_block,
+    spring_shape,
+    times_spring,
+)
+from ..kernels.lanes import WIDTH
 from . import Solve
 from .guard import shorten_until_balanced
 
@@ -23,9 +33,13 @@ class ReferenceImplicit:
         assert sweeps.plan.net is not None
         self.sweeps, self.tolerance, self.by_blocks = sweeps, 0.0, False
         rows, net = len(sweeps.plan.order), sweeps.plan.net
-        ends = np.repeat(np.arange(net.rows), np.diff(net.offsets)), net.neighbors
-        once = ends[0] < ends[1]
-        self.one, self.other, self.values = ends[0][once], ends[1][once], net.values[once].astype(np.float64)
+        own = np.repeat(np.arange(net.rows).reshape(-1, WIDTH), np.diff(net.bounds), axis=0)
+        once = own < net.neighbors
+        self.one, self.other = own[once], net.neighbors[once]
+        kinds, rests = net.kinds.T
+        strengths = net.strengths.astype(np.float64)[kinds].swapaxes(1, 2)[once]
+        self.stiffness, self.damping = strengths.T
+        self.rest = net.rests.astype(np.float64)[rests][once]
         self.drag, self.wind = net.drag[:rows].astype(np.float64), np.zeros(4, np.float32)
         self.change, self.rows = np.zeros((rows, 3)), rows
         self.count, self.first, self.measure, self.done = 0, 0.0, 0.0, False
@@ -65,8 +79,11 @@ class ReferenceImplicit:
         self.numbers[ENERGY] = self._energy(x, v)
         self.numbers[MOTION] = float(mass @ (v[:, :3] ** 2).sum(axis=1)) / 2
         edge, slip = (tuple((rows[self.other] - rows[self.one])[:, :3].T) for rows in (x, v))
-        impulse, self.alpha, w = spring_block(edge, slip, *self.values.T, h)
-        self.w, pulls = np.stack(w, axis=1), np.stack(impulse, axis=1)
+        inverse, stretch, tense = spring_shape(edge, self.rest)
+        self.alpha, self.along = spring_block(inverse, tense, self.stiffness, self.damping, h)
+        pulls = h * np.stack(edge, axis=1) * (self.stiffness * stretch * inverse)[:, None]
+        pulls += np.stack(times_spring(self.alpha, self.along, edge, slip), axis=1)
+        self.edge = edge
         r = mass[:, None] * sweeps.impulse[:3] + h * self.drag[:, None] * (self.wind[:3] - v[:, :3])
         np.add.at(r, self.one, pulls)
         np.add.at(r, self.other, -pulls)
@@ -88,7 +105,9 @@ class ReferenceImplicit:
         if not self.by_blocks:
             return np.where(self.free, 1 / np.where(self.free, self.held, 1), 0)[:, None, None] * np.eye(3)
         diagonal, sums = self.held.copy(), np.zeros((6, self.rows))
-        products = [self.w[:, i] * self.w[:, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+        products = [
+            self.along * self.edge[i] * self.edge[j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+        ]
         for end in (self.one, self.other):
             np.add.at(diagonal, end, self.alpha)
             for total, product in zip(sums, products):
@@ -101,7 +120,7 @@ class ReferenceImplicit:
 
     def _multiply(self) -> None:
         u = self.p[self.one] - self.p[self.other]
-        pulls = self.alpha[:, None] * u + (self.w * u).sum(axis=1)[:, None] * self.w
+        pulls = np.stack(times_spring(self.alpha, self.along, self.edge, tuple(u.T)), axis=1)
         y = self.held[:, None] * self.p
         np.add.at(y, self.one, pulls)
         np.add.at(y, self.other, -pulls)
@@ -132,13 +151,15 @@ class ReferenceImplicit:
 
     def _energy(self, x: np.ndarray, v: np.ndarray) -> float:
         """Of motion and springs."""
-        stretch = np.linalg.norm((x[self.other] - x[self.one])[:, :3], axis=1) - self.values[:, 1]
-        return float(self.mass @ (v[:, :3] ** 2).sum(axis=1) + self.values[:, 0] @ stretch**2) / 2
+        stretch = np.linalg.norm((x[self.other] - x[self.one])[:, :3], axis=1) - self.rest
+        return float(self.mass @ (v[:, :3] ** 2).sum(axis=1) + self.stiffness @ stretch**2) / 2
 
     def _weigh(self) -> None:
         x, v = self._flown()[: self.rows], self.sweeps.state.fine_velocities[: self.rows]
         edge = tuple((x[self.other] - x[self.one])[:, :3].T)
-        pulls, force = np.stack(spring_force(edge, *self.values[:, :2].T), axis=1), np.zeros((self.rows, 3))
+        inverse, stretch, _ = spring_shape(edge, self.rest)
+        pulls = np.stack(edge, axis=1) * (self.stiffness * stretch * inverse)[:, None]
+        force = np.zeros((self.rows, 3))
         np.add.at(force, self.one, pulls)
         np.add.at(force, self.other, -pulls)
         h, free = float(self.sweeps.step), self.free

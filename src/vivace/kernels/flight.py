@@ -5,17 +5,15 @@ from functools import cache
 import numpy as np
 
 from .compile import doubles_at, floats_at, ints_at, kernel, source_digest
-from .implicit import HALF, ONE, SPRING_VALUES, TINY, ZERO, stored
+from .implicit import HALF, ONE, QUARTER, STRENGTHS, ZERO, masses, spring_shape
 from .integrate import IMPULSE, INVERSE_STEP, KEPT, STEP
 from .lanes import (
     WIDTH,
     absolute,
-    maximum,
     multiply_add,
     narrowed,
     select,
     spread_wide,
-    sqrt,
     sum_of_lanes,
     value_function,
     widened,
@@ -40,14 +38,6 @@ def fade_kernel():
                 store_rows(velocities, eight, (kept * v[0], kept * v[1], kept * v[2], v[3]))
 
     return fade
-
-
-@value_function
-def spring_force(edge, stiffness, rest):
-    """What a spring pulls this end with."""
-    squared = dot(edge, edge)
-    pull = stiffness * (ONE - rest / sqrt(maximum(squared, TINY)))
-    return (pull * edge[0], pull * edge[1], pull * edge[2])
 
 
 @value_function
@@ -82,21 +72,26 @@ def accelerate_kernel():
 
 @cache
 def shorten_kernel():
-    """Change of velocity that leaves a share of the velocity of what is free. Items are eights of rows.
+    """Leave a share of the velocity of what is free, and predict positions anew. Items are eights of rows.
 
-    Addresses: velocities, positions, change, share.
+    Addresses: velocities, positions, share, positions ahead, the same in single precision, motion.
     """
-    digest = source_digest()
+    digest = source_digest(flown)
 
     @kernel
     def shorten(addresses, first, last):
         _ = digest  # part of the cache key
-        velocities, positions, change = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
-        less = doubles_at(addresses[3])[0] - 1.0
+        velocities, positions, left = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])[0]
+        ahead, predicted = doubles_at(addresses[3]), floats_at(addresses[4])
+        step = np.float64(floats_at(addresses[5])[STEP])
         for eight in range(first, last):
-            v, nothing = load_rows(velocities, eight), spread_wide(ZERO)
-            lost = select(load_rows(positions, eight)[3] > ZERO, nothing + less, ZERO)
-            store_rows(change, eight, (lost * v[0], lost * v[1], lost * v[2], nothing))
+            v, x = load_rows(velocities, eight), load_rows(positions, eight)
+            share = select(x[3] > ZERO, spread_wide(left), ONE)
+            v = (share * v[0], share * v[1], share * v[2], v[3])
+            store_rows(velocities, eight, v)
+            x = flown(x, v, step)
+            store_rows(ahead, eight, x)
+            store_rows(predicted, eight, (narrowed(x[0]), narrowed(x[1]), narrowed(x[2]), narrowed(x[3])))
 
     return shorten
 
@@ -105,39 +100,42 @@ def shorten_kernel():
 def energy_kernel():
     """Energy after the step, less the work that gravity, air and pins have done in it; and the sum of their sizes.
 
-    Addresses: positions ahead, velocities, motion, first eights, ids, bounds, neighbors, springs, number of blocks in
-    all, partial sums, drag, wind.
+    Addresses: positions ahead, velocities, motion, first eights, ids, bounds, neighbors, kinds, strengths, rests,
+    number of blocks in all, partial sums, drag, wind.
     """
-    digest = source_digest(stored, spring_force)
+    digest = source_digest(spring_shape)
 
     @kernel
     def add_energy(addresses, first, last):
         _ = digest  # part of the cache key
         ahead, velocities, motion = doubles_at(addresses[0]), doubles_at(addresses[1]), floats_at(addresses[2])
         eights, ids, bounds = ints_at(addresses[3]), ints_at(addresses[4]), ints_at(addresses[5])
-        neighbors, springs, sums = ints_at(addresses[6]), floats_at(addresses[7]), addresses[8]
-        partial, drags, wind = doubles_at(addresses[9]), floats_at(addresses[10]), floats_at(addresses[11])
+        neighbors, kinds, strengths = ints_at(addresses[6]), ints_at(addresses[7]), floats_at(addresses[8])
+        rests, sums, partial = floats_at(addresses[9]), addresses[10], doubles_at(addresses[11])
+        drags, wind = floats_at(addresses[12]), floats_at(addresses[13])
         step, nothing = np.float64(motion[STEP]), spread_wide(ZERO)
         for block in range(first, last):
             energy, work = 0.0, 0.0
             for eight in range(eights[block], eights[block + 1]):
                 here, v = load_rows(ahead, eight), load_rows(velocities, eight)
                 free = here[3] > ZERO
-                mass = select(free, ONE / select(free, here[3], ONE), ZERO)
+                mass = masses(here[3])
                 strained = x = y = z = nothing
                 for slot in range(bounds[eight], bounds[eight + 1]):
                     edge = sub(gather_rows(ahead, neighbors, slot * WIDTH, 1), here)
-                    stiffness, rest, _ = load_block(springs, slot, SPRING_VALUES)
-                    stiffness, rest = widened(stiffness), widened(rest)
-                    strained = strained + stored(edge, stiffness, rest)
-                    force = spring_force(edge, stiffness, rest)
-                    x, y, z = x + force[0], y + force[1], z + force[2]
+                    stiffness, _ = load_block(strengths, kinds[2 * slot], STRENGTHS)
+                    stiffness, rest = widened(stiffness), widened(load_block(rests, kinds[2 * slot + 1], 1))
+                    inverse, stretch, _ = spring_shape(edge, rest)
+                    tension = stiffness * stretch
+                    strained = strained + tension * stretch
+                    pull = tension * inverse
+                    x, y, z = x + pull * edge[0], y + pull * edge[1], z + pull * edge[2]
                 # What holds a pin pulls against its springs.
                 pulled = select(free, nothing, -step * (x * v[0] + y * v[1] + z * v[2]))
                 fallen = v[0] * motion[IMPULSE] + v[1] * motion[IMPULSE + 1] + v[2] * motion[IMPULSE + 2]
                 blown = (wind[0] - v[0]) * v[0] + (wind[1] - v[1]) * v[1] + (wind[2] - v[2]) * v[2]
                 blown = select(free, step * widened(load_block(drags, eight, 1)) * blown, ZERO)
-                energy += sum_of_lanes(HALF * (mass * dot(v, v) + strained))
+                energy += sum_of_lanes(HALF * mass * dot(v, v) + QUARTER * strained)
                 work += sum_of_lanes(pulled + mass * fallen + blown)
             partial[ids[block]] = energy
             partial[sums + ids[block]] = work

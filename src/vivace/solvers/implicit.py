@@ -8,8 +8,8 @@ from .. import checks
 from ..backends import Sweeps
 from ..model import Model
 from ..plan import Plan, make_plan
-from ..springs import check_springs, make_net, order_in_blocks
-from .base import contact_sweeps, in_one_batch, passes
+from ..springs import by_rows, check_springs, make_net, order_in_blocks
+from .base import contact_sweeps, passes
 
 # How often colliders push in a substep: where two meet, one may push into the other. And contacts between soft things,
 # times their passes.
@@ -49,9 +49,9 @@ class ImplicitEuler:
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         check_springs(model, "implicit")
-        plan = make_plan(model, in_one_batch, order=order_in_blocks(model.rest))
-        vertices = [planned.vertices for planned in plan.groups]
-        return replace(plan, net=make_net(model, plan.order, vertices, self.blocks))
+        order = order_in_blocks(model.rest)
+        plan = make_plan(model, by_rows, order=order)
+        return replace(plan, net=make_net(model, order, plan.row_of, self.blocks))
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
         """(M - h df/dv - h^2 df/dx) dv = h (f + h df/dx v), then x += h v (paper 004, eq. 1 and implementation 4).
