@@ -175,12 +175,12 @@ def _palette(numbers: np.ndarray, values: np.ndarray, kinds: np.ndarray) -> np.n
     known = np.full(size, -1, np.int32)  # kinds by their hash, each at the first free place from there on
     first_of, count = np.empty(slots, np.int32), 0
     for slot in range(slots):
-        place = np.uint64(14695981039346656037)
+        mixed = np.uint64(14695981039346656037)
         for lane in range(WIDTH):
             number = numbers[slot, lane]
             for k in range(values.shape[1]):
-                place = (place ^ np.uint64(bits[number, k] if number >= 0 else 0)) * np.uint64(1099511628211)
-        place = np.int64((place ^ (place >> np.uint64(32))) & np.uint64(size - 1))
+                mixed = (mixed ^ np.uint64(bits[number, k] if number >= 0 else 0)) * np.uint64(1099511628211)
+        place = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(size - 1))
         while known[place] >= 0 and not _alike(numbers[slot], numbers[first_of[known[place]]], bits):
             place = (place + 1) & (size - 1)
         if known[place] < 0:
