@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, cg, spsolve
 import vivace as vv
 from helpers import momentum
 from vivace.materials import spring_net
-from vivace.springs import MOST_BLOCKS, STRIPED, make_net, order_in_blocks
+from vivace.springs import MOST_BLOCKS, STRIPED, make_net, order_in_strips
 
 G = 9.81
 
@@ -399,13 +399,13 @@ def test_springs_that_are_all_different_keep_their_values():
 
 def test_blocks_are_compact_made_of_strips_and_of_equal_size():
     mesh = vv.Mesh.grid(128, 128)
-    order = order_in_blocks(mesh.vertices)
+    order = order_in_strips(mesh.vertices)
     assert sorted(order) == list(range(128 * 128))
     tiles = mesh.vertices[order].reshape(-1, STRIPED, 3)
     assert np.ptp(tiles, axis=1).max() < 0.6
     strips = mesh.vertices[order].reshape(-1, 64, 3)
     assert np.ptp(strips, axis=1).min(axis=1).max() < 1e-6 and np.ptp(strips, axis=1).max() < 0.6
-    assert len(order_in_blocks(np.zeros((0, 3)))) == 0 and len(order_in_blocks(np.zeros((5, 3)))) == 5
+    assert len(order_in_strips(np.zeros((0, 3)))) == 0 and len(order_in_strips(np.zeros((5, 3)))) == 5
     model = corner_cloth(33).build()
     assert make_net(model, np.arange(33 * 33), np.arange(33 * 33), None).total == 5
     assert MOST_BLOCKS == 1024

@@ -94,12 +94,20 @@ def whole_eights(count: int) -> int:
 def order_in_blocks(rest: np.ndarray) -> np.ndarray:
     """Particles in an order in which those in turn are near each other without forces.
 
-    Halves of halves, so that runs of eight times a power of two are compact. Runs of `STRIPED` are then sorted into
-    strips: a sweep through one meets the neighbors of its particles in turn, which processors foresee.
+    Halves of halves, so that runs of eight times a power of two are compact.
     """
-    order, points = np.arange(len(rest)), rest.astype(np.float64)
-    halve(points, order, 0, len(order), True)
-    _sort_into_strips(points, order, STRIPED)
+    order = np.arange(len(rest))
+    halve(rest.astype(np.float64), order, 0, len(order), True)
+    return order
+
+
+def order_in_strips(rest: np.ndarray) -> np.ndarray:
+    """The same, but runs of `STRIPED` are sorted into strips.
+
+    A sweep through one meets the neighbors of its particles in turn, which processors foresee.
+    """
+    order = order_in_blocks(rest)
+    _sort_into_strips(rest.astype(np.float64), order, STRIPED)
     return order
 
 

@@ -8,7 +8,7 @@ from .. import checks
 from ..backends import Sweeps
 from ..model import Model
 from ..plan import Plan, make_plan
-from ..springs import by_rows, check_springs, make_net, order_in_blocks
+from ..springs import by_rows, check_springs, make_net, order_in_strips
 from .base import contact_sweeps, passes
 
 # How often colliders push in a substep: where two meet, one may push into the other. And contacts between soft things,
@@ -49,7 +49,7 @@ class ImplicitEuler:
 
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         check_springs(model, "implicit")
-        order = order_in_blocks(model.rest)
+        order = order_in_strips(model.rest)
         plan = make_plan(model, by_rows, order=order)
         return replace(plan, net=make_net(model, order, plan.row_of, self.blocks))
 
