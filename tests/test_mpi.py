@@ -66,6 +66,42 @@ def test_same_bits_on_one_process_and_on_one_to_four_ranks_with_blocks_that_move
             np.testing.assert_array_equal(found[name], expected[name])
 
 
+MEMORY = """
+import os, sys, threading, time
+
+def watch():
+    most = 0
+    while True:
+        with open("/proc/self/smaps_rollup") as file:
+            now = next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+        if now > most:
+            most = now
+            with open(f"{os.getpid()}.most.new", "w") as file:
+                file.write(str(1024 * most))
+            os.replace(file.name, f"{os.getpid()}.most")
+        time.sleep(0.01)
+
+threading.Thread(target=watch, daemon=True).start()
+from vivace.bench.ranks import Case, main
+import json
+main(json.dumps([dict(particles=int(sys.argv[1]), frames=3)]))
+"""
+
+
+@needs_mpiexec
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_million_particles_on_two_ranks_fit_into_two_gigabytes(tmp_path):
+    (tmp_path / "memory.py").write_text(MEMORY)
+    for particles in (2500, 1_000_000):  # a compiler needs memory too
+        for old in tmp_path.glob("*.most"):
+            old.unlink()
+        command = [str(MPIEXEC), "-n", "2", sys.executable, "memory.py", str(particles)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+    peaks = [int(file.read_text()) for file in tmp_path.glob("*.most")]
+    assert len(peaks) == 2 and sum(peaks) < 2e9, peaks
+
+
 def vivace(*arguments, cwd, **options):
     command = [sys.executable, "-m", "vivace", *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, **options)

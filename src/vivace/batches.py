@@ -14,7 +14,7 @@ class Partition:
     Members of the remainder may share particles: they are projected apart from each other, then averaged.
     """
 
-    order: np.ndarray  # (m,) int64
+    order: np.ndarray  # (m,) int32 or int64
     offsets: np.ndarray  # (batches + 1,) int64
 
     @classmethod

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .batches import Partition
 from .kernels.compile import compiled
 from .kernels.lanes import WIDTH
-from .parts import Blocks, Part, local_model, some_of
+from .model import ConstraintGroup
+from .parts import Blocks, Part, local_model
 from .plan import Plan, PlannedGroup
 from .springs import Net
 
@@ -85,9 +87,28 @@ def _local_plan(plan: Plan, net: Net, rows: np.ndarray, place_of: np.ndarray) ->
 
 
 def _local_group(planned: PlannedGroup, own: int, place_of: np.ndarray) -> PlannedGroup:
-    """The constraints whose first corner is one of the `own` rows, so that each is in one part: to be measured."""
-    chosen = np.flatnonzero((place_of[planned.vertices[:, 0]] >= 0) & (place_of[planned.vertices[:, 0]] < own))
-    return some_of(planned, chosen, place_of, np.array([0, len(chosen)]))
+    """The springs whose first end is one of the `own` rows, so that each is in one part: to be measured, no more."""
+    vertices, rest = _springs_from(planned.vertices, planned.rest, place_of, own)
+    columns = vertices, rest, np.zeros(0, np.float32)
+    whole = Partition(np.arange(len(rest), dtype=np.int32), np.array([0, len(rest)]))
+    return PlannedGroup(ConstraintGroup(planned.group.name, planned.group.constraint, *columns), whole, None, *columns)
+
+
+@compiled
+def _springs_from(
+    vertices: np.ndarray, rest: np.ndarray, place_of: np.ndarray, own: int
+) -> tuple[np.ndarray, np.ndarray]:
+    count = 0
+    for spring in range(len(vertices)):
+        count += 0 <= place_of[vertices[spring, 0]] < own
+    ends, lengths, found = np.empty((count, 2), np.int32), np.empty(count, np.float32), 0
+    for spring in range(len(vertices)):
+        place = place_of[vertices[spring, 0]]
+        if 0 <= place < own:
+            ends[found, 0], ends[found, 1] = place, place_of[vertices[spring, 1]]
+            lengths[found] = rest[spring]
+            found += 1
+    return ends, lengths
 
 
 @compiled

@@ -144,7 +144,7 @@ def some_of(planned: PlannedGroup, members: np.ndarray, place_of: np.ndarray, of
     columns = place_of[planned.vertices[members]], planned.rest[members], planned.stiffness_ratio[members]
     compliance = None if planned.compliance is None else planned.compliance[members]
     group = ConstraintGroup(planned.group.name, planned.group.constraint, *columns, compliance)
-    return PlannedGroup(group, Partition(np.arange(len(members)), offsets), None, *columns, compliance)
+    return PlannedGroup(group, Partition(np.arange(len(members), dtype=np.int32), offsets), None, *columns, compliance)
 
 
 def moves(time: float) -> tuple[float, float, float]:

@@ -142,7 +142,7 @@ def _in_order(vertices: np.ndarray, rows: int) -> np.ndarray:
     for item in range(len(vertices)):
         place[vertices[item].min() + 1] += 1
     place = np.cumsum(place)
-    order = np.empty(len(vertices), np.int64)
+    order = np.empty(len(vertices), np.int32)
     for item in range(len(vertices)):
         lowest = vertices[item].min()
         order[place[lowest]] = item

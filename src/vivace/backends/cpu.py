@@ -46,11 +46,13 @@ class BlockedGroup:
         if planned.parallel_steps > planned.batch_count:
             ends = np.append(ends, len(planned.vertices))
         bounds = list(zip(ends[:-1], ends[1:]))
-        filled = [np.append(np.arange(a, b), np.full(-(b - a) % WIDTH, b - 1)) for a, b in bounds]
+        filled = [
+            np.append(np.arange(a, b, dtype=np.int32), np.full(-(b - a) % WIDTH, b - 1, np.int32)) for a, b in bounds
+        ]
         order = np.concatenate(filled)
         self.order = order
         self.first_block = np.cumsum([0] + [len(batch) // WIDTH for batch in filled])
-        self.vertices = np.ascontiguousarray(planned.vertices[order], np.int32)
+        self.vertices = np.take(planned.vertices, order, axis=0).astype(np.int32, copy=False)
         self.rest = in_blocks(planned.rest[order].astype(np.float32))
         self.ratios, self.ratio_step = _blocks_or_one(planned.stiffness_ratio, order)
         if planned.compliance is not None:
