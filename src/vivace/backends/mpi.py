@@ -22,7 +22,7 @@ from ..parts import Blocks, Cut, assign, renamed
 from ..plan import Plan
 from ..state import State
 from . import Outcome, Residual
-from .mpi_join import join, most_threads, obey_interrupts
+from .mpi_join import join, most_threads, obey_interrupts, warn_of_crowding
 from .mpi_rank import Rank, Token
 from .mpi_renewal import scatter
 from .mpi_talk import COMMAND, receive, send
@@ -164,6 +164,7 @@ def check_for_ranks(plan: Plan) -> None:
     if plan.model.touching is not None:
         raise InputError("self_collision is for one process, so far: contacts do not reach over to other ranks")
     reason = None
+    # One color for particles that share constraints.
     if plan.coloring is not None and plan.coloring.count < plan.coloring.graph.largest_hub:
         reason = "move all particles at once (pd-jacobi, pd-chebyshev, pd-direct)"
     elif plan.copies is not None:
@@ -173,7 +174,7 @@ def check_for_ranks(plan: Plan) -> None:
     if reason:
         raise InputError(
             f"solvers that {reason} are for one process, so far; "
-            f"several ranks run implicit, gauss-seidel, xpbd and vivace"
+            "several ranks run implicit, gauss-seidel, xpbd and vivace"
         )
 
 
@@ -186,6 +187,8 @@ class MpiSweeps:
 
     def __init__(self, plan: Plan, state: State, threads: int):
         self.comm = join()
+        if threads > 1:
+            warn_of_crowding(threads)
         check_for_ranks(plan)
         self.cut = cut_of(plan)
         self.plan, self.threads, self.step = plan, threads, 1.0
@@ -288,6 +291,9 @@ class MpiSweeps:
         batches = [arguments for name, arguments in tokens if name in ("project", "project_compliant")]
         if batches != turn * (len(batches) // max(len(turn), 1)):
             raise InputError("the solver's schedule does not project all batches in turn, as several ranks have to")
+        visits = [arguments for name, arguments in tokens if name == "visits.visit"]
+        if any(group and before[1] != color for (group, color), before in zip(visits, [(0, -1), *visits])):
+            raise InputError("the solver's schedule does not begin each color with the first group, as ranks have to")
         return tokens
 
     def prepare(self, schedule: Iterable[Token | None]) -> int:

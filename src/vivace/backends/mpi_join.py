@@ -53,9 +53,16 @@ def join() -> Any:
         for ending in ENDINGS:
             signal.signal(ending, _interrupt)
     _here.append(hosts.count(hosts[0]))
-    if _here[0] > core_count():
-        warnings.warn(f"{_here[0]} ranks share {core_count()} cores: ranks that wait keep them busy", stacklevel=2)
+    warn_of_crowding(1)
     return comm
+
+
+def warn_of_crowding(threads: int) -> None:
+    """Say when the ranks on this host, with so many threads each, are more than its cores."""
+    ranks = (_here or [1])[0]
+    if ranks > 1 and ranks * threads > core_count():
+        of = f" of {threads} threads" if threads > 1 else ""
+        warnings.warn(f"{ranks} ranks{of} share {core_count()} cores: those that wait keep them busy", stacklevel=2)
 
 
 def _interrupt(which: int, _: Any) -> None:
