@@ -279,6 +279,9 @@ def test_under_an_mpiexec_of_ones_own_the_command_joins(tmp_path):
     many = [len(os.sched_getaffinity(0)) + 1 if part == "2" else part for part in command[:3]]
     crowd = subprocess.run([*map(str, many), *command[3:]], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert crowd.returncode == 0 and f"warning: {many[2]} ranks share" in crowd.stderr
+    threads = ["--threads", str(many[2])]
+    crowd = subprocess.run([*command, *threads], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert crowd.returncode == 0 and f"warning: 2 ranks of {many[2]} threads share" in crowd.stderr
     wrong = subprocess.run([*command, "--ranks", "3"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert wrong.returncode != 0 and "--ranks is 3, but 2 ranks were started" in wrong.stderr
 

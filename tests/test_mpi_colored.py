@@ -144,6 +144,15 @@ def test_batches_in_another_order_are_refused():
         simulation_on_ranks(Backwards(), vv.Ratios())
 
 
+def test_colors_that_do_not_begin_with_the_first_group_are_refused():
+    class Backwards(vv.Vivace):
+        def schedule(self, sweeps, iterations, substeps):
+            return reversed(list(super().schedule(sweeps, iterations, substeps)))
+
+    with pytest.raises(vv.InputError, match="does not begin each color with the first group"):
+        simulation_on_ranks(Backwards(), vv.Ratios(stretch=0.9, bend=0.2)).step()
+
+
 def test_points_cannot_be_held_on_ranks(tmp_path):
     simulation = simulation_on_ranks("gauss-seidel", vv.Ratios())
     with pytest.raises(vv.InputError, match="cannot be held on several ranks"):
