@@ -45,7 +45,7 @@ class Rooms:
             if self._looks <= SHORT_STAY and not self._looks_without_spare:
                 self._looks_without_spare = LONGEST_STAY
             self.leave()
-            count = self._follow(start, end)
+            count, self._looks = self._follow(start, end), 1
         return count
 
     def leave(self) -> None:
