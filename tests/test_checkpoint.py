@@ -170,7 +170,7 @@ def test_pieces_are_as_many_as_there_are_blocks_and_memory_is_bounded(tmp_path):
     simulation = vv.Simulation(scenes.find("corner-cloth").make(0.2), "implicit")
     simulation.save(tmp_path / "a.ckpt")
     header = checkpoint.read_header(tmp_path / "a.ckpt")
-    assert len(header["pieces"]) - 1 == simulation.plan.net.total == 8
+    assert len(header["pieces"]) - 1 == simulation.plan.net.total == 4
 
 
 def run(*arguments, cwd, **options):

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, cg, spsolve
 import vivace as vv
 from helpers import momentum
 from vivace.materials import spring_net
-from vivace.springs import MOST_BLOCKS, STRIPED, make_net, order_in_strips
+from vivace.springs import STRIPED, default_rows, make_net, order_in_strips
 
 G = 9.81
 
@@ -365,23 +365,62 @@ def test_another_mesh_has_edges_and_springs_over_its_hinges():
     assert sorted(map(sorted, spans.tolist())) == [[0, 3], [2, 4]]
 
 
-def test_a_net_lists_each_spring_at_both_ends_and_its_lists_lose_none():
+def listed_springs(net):
+    """Slots and lanes that are springs, the rows they are listed at, and where what they do to the others is added."""
+    here = np.repeat(np.arange(net.rows // 8), np.diff(net.bounds))[:, None] * 8 + np.arange(8)
+    targets = net.neighbors.copy()
+    for eight, first in enumerate(net.dues.outside):
+        if first >= 0:
+            slots = slice(*net.bounds[eight : eight + 2])
+            targets[slots] = net.dues.targets[first : first + slots.stop - slots.start]
+    return net.strengths[net.kinds[:, 0]][:, 0] > 0, here, targets
+
+
+def test_a_net_lists_each_spring_once_and_its_lists_lose_none():
     scene = corner_cloth(13)
     plan = vv.ImplicitEuler(blocks=5).prepare(scene.build(), 1, 0)
     net, group = plan.net, plan.groups[0]
     assert len(net.ids) <= 5 and net.starts[-1] == net.rows == 176
-    here = np.repeat(np.arange(net.rows // 8), np.diff(net.bounds))[:, None] * 8 + np.arange(8)
     strengths, rests = net.strengths[net.kinds[:, 0]], net.rests[net.kinds[:, 1]]
-    real = strengths[:, 0] > 0
-    assert real.sum() == 2 * len(group.vertices)
+    real, here, _ = listed_springs(net)
     pairs = np.stack([here[real], net.neighbors[real]], axis=1)
-    expected = np.concatenate([group.vertices, group.vertices[:, ::-1]])
-    np.testing.assert_array_equal(np.unique(pairs, axis=0), np.unique(expected, axis=0))
+    assert len(pairs) == len(group.vertices)
+    np.testing.assert_array_equal(np.unique(np.sort(pairs), axis=0), np.unique(np.sort(group.vertices), axis=0))
     np.testing.assert_array_equal(net.neighbors[~real], here[~real])
     values = dict(zip(map(tuple, np.sort(group.vertices)), zip(1 / group.compliance, group.rest)))
     for pair, stiffness, rest in zip(np.sort(pairs), strengths[:, 0][real], rests[real]):
         assert values[tuple(pair)] == (stiffness, rest)
     assert len(net.strengths) < 0.5 * len(net.kinds)  # most of a grid is alike
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 22])
+def test_what_a_spring_does_to_another_block_is_a_due_that_this_block_claims(blocks):
+    net = vv.ImplicitEuler(blocks=blocks).prepare(corner_cloth(13).build(), 1, 0).net
+    real, here, targets = listed_springs(net)
+    block_of = np.repeat(net.ids, np.diff(net.starts))
+    paying = np.repeat(net.ids, np.diff(net.dues.starts))
+    row_of = dict(net.dues.claims[:, ::-1].tolist())
+    assert sorted(row_of) == list(range(net.rows, net.rows + net.dues.count)) and (blocks == 1) == (not row_of)
+    for row, other, target in zip(here[real], net.neighbors[real], targets[real]):
+        if block_of[row] == block_of[other]:
+            assert target == other and other // 8 - row // 8 <= net.dues.reach[block_of[row]]
+        else:
+            assert row < other  # one block has all springs that join it with another
+            assert row_of[target] == other and paying[target - net.rows] == block_of[row]
+    for block, (first, last) in enumerate(zip(net.dues.claim_starts, net.dues.claim_starts[1:])):
+        claims = net.dues.claims[first:last].tolist()
+        assert claims == sorted(claims) and all(block_of[row] == block for row, _ in claims)
+
+
+def test_a_hub_shares_its_springs_with_its_neighbors():
+    """Else the eight that it is in would have as many slots as it has springs."""
+    spokes = np.linspace(0, 2 * np.pi, 41)[:-1]
+    rim = np.stack([np.cos(spokes), np.zeros(40), np.sin(spokes)], axis=1)
+    mesh = vv.Mesh(np.concatenate([[[0, 0, 0]], rim]), [(0, 1 + i, 1 + (i + 1) % 40) for i in range(40)])
+    scene = vv.Scene()
+    scene.add_cloth(mesh, material=vv.MassSpring(100.0, bend=0.0))
+    net = vv.ImplicitEuler().prepare(scene.build(), 1, 0).net
+    assert np.diff(net.bounds).max() < 10
 
 
 def test_springs_that_are_all_different_keep_their_values():
@@ -407,8 +446,9 @@ def test_blocks_are_compact_made_of_strips_and_of_equal_size():
     assert np.ptp(strips, axis=1).min(axis=1).max() < 1e-6 and np.ptp(strips, axis=1).max() < 0.6
     assert len(order_in_strips(np.zeros((0, 3)))) == 0 and len(order_in_strips(np.zeros((5, 3)))) == 5
     model = corner_cloth(33).build()
-    assert make_net(model, np.arange(33 * 33), np.arange(33 * 33), None).total == 5
-    assert MOST_BLOCKS == 1024
+    assert make_net(model, np.arange(33 * 33), np.arange(33 * 33), None).total == 3
+    sizes = [default_rows(count) for count in (0, 10_000, 100_000, 1_000_000, 3_000_000)]
+    assert sizes == [512, 512, 1024, 2048, 4096]
 
 
 @pytest.mark.parametrize(
@@ -475,6 +515,12 @@ def test_a_budget_buys_iterations():
     for report in reports:
         again.step(work=report.work)
     np.testing.assert_array_equal(again.positions, simulation.positions)
+
+
+def test_iterations_end_when_nothing_is_left_to_solve():
+    simulation = vv.Simulation(corner_cloth(10), "implicit", iterations=20_000, dt=0.01)
+    for report in simulation.run(2):
+        assert report.solve.iterations < 1000 and report.solve.residual < 1e-20
 
 
 def test_a_model_without_springs_falls():

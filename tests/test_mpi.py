@@ -517,8 +517,8 @@ def test_parts_share_the_rows_and_know_whose_copies_they_have(ranks):
     for rank, part in enumerate(parts):
         local = np.concatenate([part.rows, part.copies])
         np.testing.assert_array_equal(part.plan.order, np.arange(len(local)))
-        for other, first, last in part.senders:
-            lent = dict(parts[other].receivers)[rank]
+        for other, first, last in part.copied.senders:
+            lent = dict(parts[other].copied.receivers)[rank]
             np.testing.assert_array_equal(local[first:last], parts[other].rows[lent])
         # A row has its springs in the order of the whole.
         net, whole = part.plan.net, plan.net
@@ -529,6 +529,31 @@ def test_parts_share_the_rows_and_know_whose_copies_they_have(ranks):
             np.testing.assert_array_equal(net.kinds[slots], whole.kinds[of_whole])
         inner = net.neighbors[: net.bounds[net.starts[part.interior] // 8]]
         assert (inner < len(part.rows)).all()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+def test_ranks_pay_what_their_springs_do_to_rows_of_others(ranks):
+    """Numbers that stand for dues come to the rows that the whole net has them for, in the same order."""
+    plan = cloth_plan()
+    whole = plan.net
+    parts = [part_of(plan, assign(NetCut(plan).blocks, np.ones(whole.total), ranks), rank) for rank in range(ranks)]
+    tables = []
+    for part in parts:
+        own, dues = part.plan.net, whole.dues
+        tables.append(np.full(own.rows + own.dues.count, -1))
+        for i, block in enumerate(own.ids):
+            numbers = np.arange(dues.starts[block], dues.starts[block + 1])
+            tables[-1][own.dues.starts[i] : own.dues.starts[i + 1]] = numbers
+    for rank, part in enumerate(parts):
+        assert (ranks == 1) == (not part.due.senders and not part.due.receivers)
+        for other, first, last in part.due.senders:
+            tables[rank][first:last] = tables[other][dict(parts[other].due.receivers)[rank]]
+    for part, table in zip(parts, tables):
+        own, local = part.plan.net.dues, np.concatenate([part.rows, part.copies])
+        for i, block in enumerate(part.plan.net.ids):
+            claims = own.claims[own.claim_starts[i] : own.claim_starts[i + 1]]
+            expected = whole.dues.claims[whole.dues.claim_starts[block] : whole.dues.claim_starts[block + 1]]
+            np.testing.assert_array_equal(np.stack([local[claims[:, 0]], table[claims[:, 1]]], axis=1), expected)
 
 
 def test_blocks_go_to_ranks_by_their_costs():

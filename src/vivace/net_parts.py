@@ -11,9 +11,17 @@ from .batches import Partition
 from .kernels.compile import compiled
 from .kernels.lanes import WIDTH
 from .model import ConstraintGroup
-from .parts import Blocks, Part, local_model
+from .parts import Part, joined, local_model
 from .plan import Plan, PlannedGroup
-from .springs import Net
+from .springs import Dues, Net
+
+
+@dataclass(frozen=True, eq=False)
+class Swap:
+    """Rows of a table that a rank gets from others, and gives to others, at one time."""
+
+    senders: tuple[tuple[int, int, int], ...]  # (rank, first, last): whose rows come there
+    receivers: tuple[tuple[int, np.ndarray], ...]  # (rank, rows): who gets them
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +29,8 @@ class NetPart(Part):
     """A part that has its share of the net, and copies of the rows that its springs end at."""
 
     interior: int  # how many blocks, the first ones, need no copies
-    senders: tuple[tuple[int, int, int], ...]  # (rank, first, last): whose rows the copies are
-    receivers: tuple[tuple[int, np.ndarray], ...]  # (rank, rows of this part): who has copies of them
+    copied: Swap  # rows that others' springs end at, to have copies of them
+    due: Swap  # what springs of one rank do to rows of another
 
     @property
     def places(self) -> list[tuple[Any, Any]]:
@@ -37,10 +45,11 @@ class NetCut:
     def __init__(self, plan: Plan):
         net = plan.net
         assert net is not None
-        block_of = np.repeat(np.arange(net.total, dtype=np.int32), np.diff(net.starts))
-        graph = _block_graph(net.neighbors, net.bounds[net.starts // WIDTH], block_of)
-        costs = np.diff(net.starts).astype(float)
-        self.plan, self.blocks = plan, Blocks(np.arange(net.rows), net.starts, costs, *graph)
+        leaves = np.repeat(net.dues.outside >= 0, np.diff(net.bounds))
+        here = np.repeat(np.arange(net.rows).reshape(-1, WIDTH), np.diff(net.bounds), axis=0)[leaves].ravel()
+        there, costs = net.neighbors[leaves].ravel(), np.diff(net.starts).astype(float)
+        ends = np.concatenate([here, there]), np.concatenate([there, here])
+        self.plan, self.blocks = plan, joined(np.arange(net.rows), net.starts, costs, *ends)
 
     def among(self, owners: np.ndarray, ranks: int) -> Callable[[int], NetPart]:
         return partial(part_of, self.plan, owners)
@@ -50,33 +59,79 @@ def part_of(plan: Plan, owners: np.ndarray, rank: int) -> NetPart:
     """The part of a rank, where block i belongs to rank owners[i]."""
     net, count = plan.net, len(plan.order)
     assert net is not None
-    owners = owners.astype(np.int32)
-    owner_of, firsts = np.repeat(owners, np.diff(net.starts)), net.bounds[net.starts // WIDTH]
+    # A due is paid by the rank whose spring it is to the rank that has the row.
+    due_rows, payers = np.empty(net.dues.count, np.int64), np.repeat(owners, np.diff(net.dues.starts))
+    due_rows[net.dues.claims[:, 1] - net.rows] = net.dues.claims[:, 0]
+    payees = np.repeat(owners, np.diff(net.starts))[due_rows]
+    paid, received = ((one == rank) & (other != rank) for one, other in ((payers, payees), (payees, payers)))
+
     blocks = np.flatnonzero(owners == rank)
-    touches = _touching(net.neighbors, firsts, owner_of, blocks, rank)
-    blocks = np.concatenate([blocks[~touches], blocks[touches]])
-    interior = int((~touches).sum())
+    touches = np.isin(blocks, np.repeat(np.arange(net.total), np.diff(net.dues.starts))[paid])
+    blocks, interior = np.concatenate([blocks[~touches], blocks[touches]]), int((~touches).sum())
     rows, starts = _runs(net.starts, blocks)
-    slots, _ = _runs(firsts, blocks)
-    place_of, copies = _places(net.neighbors, slots, rows, owner_of, int(owners.max()) + 1)
-    neighbors = _renumbered(net.neighbors, slots, place_of)
-    bounds = np.append(0, np.cumsum(np.diff(net.bounds)[rows[::WIDTH] // WIDTH])).astype(np.int32)
-    springs = net.kinds[slots], net.strengths, net.rests
-    own = Net(bounds, neighbors, *springs, net.drag[rows], starts, blocks.astype(np.int32), net.total)
-    lenders = owner_of[copies]
-    shares = {int(q): np.searchsorted(lenders, [q, q + 1]) + len(rows) for q in np.unique(lenders)}
-    senders = tuple((q, int(first), int(last)) for q, (first, last) in shares.items())
-    outer = slice(int(starts[interior]) // WIDTH, None)
-    receivers = tuple(
-        (q, _lent(bounds[outer], neighbors, int(starts[interior]), first, last)) for q, first, last in senders
-    )
+    own_dues, due_starts = _runs(net.dues.starts, blocks)
+    copies, lenders = _by_rank(due_rows[paid], payees[paid])
+    lent, borrowers = _by_rank(due_rows[received], payers[received])
+    given, given_to = _by_rank(np.flatnonzero(paid), payees[paid])
+    taken, taken_from = _by_rank(np.flatnonzero(received), payers[received])
+
+    place_of = np.full(net.rows + net.dues.count, -1, np.int32)  # of rows and dues, where they are in this part
+    place_of[rows], place_of[copies] = np.arange(len(rows)), len(rows) + np.arange(len(copies))
+    place_of[own_dues] = len(rows) + np.arange(len(own_dues))
+    place_of[net.rows + taken] = len(rows) + len(own_dues) + np.arange(len(taken))
+    copied = Swap(_shifted(lenders, len(rows)), _listed(borrowers, place_of[lent]))
+    due = Swap(_shifted(taken_from, len(rows) + len(own_dues)), _listed(given_to, place_of[net.rows + given]))
+    dues = _local_dues(net, blocks, rows, place_of, (due_starts + len(rows), len(own_dues) + len(taken)))
+    own = _local_net(net, blocks, rows, starts, place_of, dues)
     real = np.where(rows < count, rows, -1)
     local = _local_plan(plan, own, np.concatenate([real, copies]), place_of)
     particles = np.where(real < 0, -1, plan.order[real])
     lengths = np.minimum(net.starts[blocks + 1], count) - net.starts[blocks]  # without what fills up the last block
     runs = zip(starts.tolist(), (starts[:-1] + lengths).tolist())
     placed = tuple((int(block), slice(*run)) for block, run in zip(blocks, runs))
-    return NetPart(local, real, particles, copies, placed, interior, senders, receivers)
+    return NetPart(local, real, particles, copies, placed, interior, copied, due)
+
+
+def _by_rank(items: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
+    """Items once for each rank, in ascending order; and where those of each rank are."""
+    size = int(items.max(initial=0)) + 1
+    keys = np.unique(ranks.astype(np.int64) * size + items)
+    found, firsts = np.unique(keys // size, return_index=True)
+    bounds = [*firsts.tolist(), len(keys)]
+    return keys % size, list(zip(found.tolist(), bounds, bounds[1:]))
+
+
+def _shifted(shares: list[tuple[int, int, int]], by: int) -> tuple[tuple[int, int, int], ...]:
+    return tuple((q, first + by, last + by) for q, first, last in shares)
+
+
+def _listed(shares: list[tuple[int, int, int]], places: np.ndarray) -> tuple[tuple[int, np.ndarray], ...]:
+    return tuple((q, places[first:last].astype(np.int64)) for q, first, last in shares)
+
+
+def _local_dues(
+    net: Net, blocks: np.ndarray, rows: np.ndarray, place_of: np.ndarray, owed: tuple[np.ndarray, int]
+) -> Dues:
+    """The dues of some blocks; owed: where those of each begin, and how many there are with those of others."""
+    dues, slots = net.dues, np.where(net.dues.outside < 0, 0, np.diff(net.bounds))
+    firsts = np.append(0, np.cumsum(slots))[net.starts // WIDTH]
+    own_slots = slots[rows[::WIDTH] // WIDTH]
+    outside = np.where(own_slots > 0, np.cumsum(own_slots) - own_slots, -1).astype(np.int32)
+    targets = _renumbered(dues.targets, _runs(firsts, blocks)[0], place_of)
+    claims, claim_starts = _runs(dues.claim_starts, blocks)
+    due_starts, count = owed
+    ranges = due_starts.astype(np.int32), place_of[dues.claims[claims]], claim_starts.astype(np.int32)
+    return Dues(outside, targets, *ranges, dues.reach[blocks], count)
+
+
+def _local_net(
+    net: Net, blocks: np.ndarray, rows: np.ndarray, starts: np.ndarray, place_of: np.ndarray, dues: Dues
+) -> Net:
+    """Some blocks of a net, on rows at other places."""
+    slots, _ = _runs(net.bounds[net.starts // WIDTH], blocks)
+    bounds = np.append(0, np.cumsum(np.diff(net.bounds)[rows[::WIDTH] // WIDTH])).astype(np.int32)
+    springs = _renumbered(net.neighbors, slots, place_of), net.kinds[slots], net.strengths, net.rests
+    return Net(bounds, *springs, net.drag[rows], starts, dues, blocks.astype(np.int32), net.total)
 
 
 def _local_plan(plan: Plan, net: Net, rows: np.ndarray, place_of: np.ndarray) -> Plan:
@@ -87,7 +142,7 @@ def _local_plan(plan: Plan, net: Net, rows: np.ndarray, place_of: np.ndarray) ->
 
 
 def _local_group(planned: PlannedGroup, own: int, place_of: np.ndarray) -> PlannedGroup:
-    """The springs whose first end is one of the `own` rows, so that each is in one part: to be measured, no more."""
+    """The springs whose lower end is one of the `own` rows, so that each is in one part: to be measured, no more."""
     vertices, rest = _springs_from(planned.vertices, planned.rest, place_of, own)
     columns = vertices, rest, np.zeros(0, np.float32)
     whole = Partition(np.arange(len(rest), dtype=np.int32), np.array([0, len(rest)]))
@@ -100,55 +155,14 @@ def _springs_from(
 ) -> tuple[np.ndarray, np.ndarray]:
     count = 0
     for spring in range(len(vertices)):
-        count += 0 <= place_of[vertices[spring, 0]] < own
+        count += 0 <= place_of[vertices[spring].min()] < own
     ends, lengths, found = np.empty((count, 2), np.int32), np.empty(count, np.float32), 0
     for spring in range(len(vertices)):
-        place = place_of[vertices[spring, 0]]
-        if 0 <= place < own:
-            ends[found, 0], ends[found, 1] = place, place_of[vertices[spring, 1]]
+        if 0 <= place_of[vertices[spring].min()] < own:
+            ends[found, 0], ends[found, 1] = place_of[vertices[spring, 0]], place_of[vertices[spring, 1]]
             lengths[found] = rest[spring]
             found += 1
     return ends, lengths
-
-
-@compiled
-def _block_graph(
-    neighbors: np.ndarray, firsts: np.ndarray, block_of: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    blocks = len(firsts) - 1
-    offsets, counts, met = np.zeros(blocks + 1, np.int64), np.zeros(blocks, np.int64), np.empty(blocks, np.int64)
-    found, sizes = [np.int64(0)], [np.int64(0)]
-    for block in range(blocks):
-        others = 0
-        for slot in range(firsts[block], firsts[block + 1]):
-            for lane in range(neighbors.shape[1]):
-                other = block_of[neighbors[slot, lane]]
-                if other != block:
-                    if counts[other] == 0:
-                        met[others] = other
-                        others += 1
-                    counts[other] += 1
-        for other in np.sort(met[:others]):
-            found.append(other)
-            sizes.append(counts[other])
-            counts[other] = 0
-        offsets[block + 1] = len(found) - 1
-    return offsets, np.array(found)[1:], np.array(sizes)[1:]
-
-
-@compiled
-def _touching(
-    neighbors: np.ndarray, firsts: np.ndarray, owner_of: np.ndarray, blocks: np.ndarray, rank: int
-) -> np.ndarray:
-    """Whether a block has a spring to another rank; its slots begin at firsts[block]."""
-    found = np.zeros(len(blocks), np.bool_)
-    for i in range(len(blocks)):
-        for slot in range(firsts[blocks[i]], firsts[blocks[i] + 1]):
-            for lane in range(neighbors.shape[1]):
-                found[i] |= owner_of[neighbors[slot, lane]] != rank
-            if found[i]:
-                break
-    return found
 
 
 @compiled
@@ -164,31 +178,6 @@ def _runs(firsts: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 @compiled
-def _places(
-    neighbors: np.ndarray, slots: np.ndarray, rows: np.ndarray, owner_of: np.ndarray, ranks: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where rows are in a part, -1 where they are not: its own, then those that its slots reach, by rank."""
-    place_of = np.full(len(owner_of), -1, np.int32)
-    place_of[rows] = np.arange(len(rows)).astype(np.int32)
-    for slot in slots:
-        for lane in range(neighbors.shape[1]):
-            if place_of[neighbors[slot, lane]] == -1:
-                place_of[neighbors[slot, lane]] = -2
-    next_of = np.zeros(ranks + 1, np.int64)
-    for row in range(len(owner_of)):
-        if place_of[row] == -2:
-            next_of[owner_of[row] + 1] += 1
-    next_of = np.cumsum(next_of)
-    copies = np.empty(next_of[-1], np.int64)
-    for row in range(len(owner_of)):
-        if place_of[row] == -2:
-            place = next_of[owner_of[row]]
-            copies[place], place_of[row] = row, len(rows) + place
-            next_of[owner_of[row]] += 1
-    return place_of, copies
-
-
-@compiled
 def _renumbered(neighbors: np.ndarray, slots: np.ndarray, place_of: np.ndarray) -> np.ndarray:
     """The neighbors of some slots, by their places."""
     found = np.empty((len(slots), neighbors.shape[1]), np.int32)
@@ -196,15 +185,3 @@ def _renumbered(neighbors: np.ndarray, slots: np.ndarray, place_of: np.ndarray) 
         for lane in range(neighbors.shape[1]):
             found[i, lane] = place_of[neighbors[slots[i], lane]]
     return found
-
-
-@compiled
-def _lent(bounds: np.ndarray, neighbors: np.ndarray, start: int, first: int, last: int) -> np.ndarray:
-    """The rows from `start` on that have a neighbor from `first` up to `last`: a rank with those has copies of them."""
-    width = neighbors.shape[1]
-    lent = np.zeros(width * (len(bounds) - 1), np.bool_)
-    for eight in range(len(bounds) - 1):
-        for slot in range(bounds[eight], bounds[eight + 1]):
-            for lane in range(width):
-                lent[width * eight + lane] |= first <= neighbors[slot, lane] < last
-    return start + np.flatnonzero(lent)

@@ -107,6 +107,7 @@ def summarize(name: str, simulation: Simulation, recording: Recording) -> dict[s
         "substeps": float(np.median([report.substeps for report in reports])) if reports else 0,
         "deadlines missed": sum(report.deadline_missed for report in reports),
         "threads": simulation.threads,
+        "ranks": reports[-1].ranks if reports else 1,
         "fps": 1e3 / float(np.median(totals)) if totals else 0.0,
         "best milliseconds": min(totals, default=0.0),
         "milliseconds": {

@@ -43,6 +43,7 @@ class Report:
     deadline_missed: bool = False  # whether the step took longer than its budget
     touches: Touches | None = None  # contacts between soft things at the end, if they may touch
     solve: Solve | None = None  # how far the linear system was solved, where there is one
+    ranks: int = 1  # processes, with so many threads each
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
@@ -342,6 +343,7 @@ class Simulation:
             deadline_missed=budget_ms is not None and total > budget_ms,
             touches=outcome.touches,
             solve=outcome.solve,
+            ranks=outcome.ranks,
         )
 
     def _reorder(self, again: bool) -> None:

@@ -13,7 +13,8 @@ from .kernels.implicit import STRENGTHS
 from .kernels.lanes import WIDTH
 from .model import Model
 
-FEWEST_ROWS, MOST_BLOCKS = 256, 1024  # of a block, and of all, unless the user says otherwise
+# Unless the user says otherwise, a block has as many rows as let there be some, within bounds, but for large nets.
+SOME_BLOCKS, MOST_BLOCKS, FEWEST_ROWS, MOST_ROWS = 128, 1024, 512, 2048
 STRIPED = 4096  # rows
 
 
@@ -21,26 +22,45 @@ STRIPED = 4096  # rows
 class Net:
     """Springs side by side for eight rows at a time, padded to the longest list of the eight.
 
-    The springs of rows 8 i to 8 i + 7 are slots bounds[i] to bounds[i + 1]; each spring is listed at both of its ends.
-    Values stand once, however many slots are alike: kinds have the place of a slot's eight springs in each table.
+    Each spring is listed once, at one of its ends; one that joins two blocks in the lower of both. Those of rows 8 i to
+    8 i + 7 are slots bounds[i] to bounds[i + 1]. Values stand once, however many slots are alike: kinds have the place
+    of a slot's eight springs in each table.
 
-    Blocks of rows begin at a multiple of eight. A net may be a part of another: then its neighbors may be rows beyond
-    those of its own blocks, and its blocks have the numbers `ids` among the `total` of the whole.
+    What springs do to their ends is added up row by row. A block writes to its own rows alone: for each row of another
+    block that its springs end at it has a due, a row of its own behind all others; blocks claim what is due to them.
+
+    Blocks of rows begin at a multiple of eight. A net may be a part of another: then neighbors may be rows beyond those
+    of its own blocks, the last dues are those of others, and its blocks have the numbers `ids` among the `total` of the
+    whole.
     """
 
     bounds: np.ndarray  # (eights + 1,) int32
-    neighbors: np.ndarray  # (slots, 8) int32; a row itself where its list has ended
+    neighbors: np.ndarray  # (slots, 8) int32, the other end; a row itself where its list has ended
     kinds: np.ndarray  # (slots, 2) int32
     strengths: np.ndarray  # (s, 2, 8) float32: stiffness [N/m], damping [N s/m]; 0 beyond the end of a list
     rests: np.ndarray  # (r, 8) float32: rest length [m]
     drag: np.ndarray  # (rows,) float32, of air [kg/s]
     starts: np.ndarray  # (blocks + 1,) int64, the first row of each block
+    dues: "Dues"
     ids: np.ndarray  # (blocks,) int32
     total: int
 
     @property
     def rows(self) -> int:
         return WIDTH * (len(self.bounds) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Dues:
+    """What springs between blocks are added to. Places are those of rows and, behind them, of dues."""
+
+    outside: np.ndarray  # (eights,) int32, where the targets of an eight's slots begin; -1 if all are its neighbors
+    targets: np.ndarray  # (t, 8) int32, places: neighbors in the same block, else dues
+    starts: np.ndarray  # (blocks + 1,) int32, places: the dues of each block
+    claims: np.ndarray  # (c, 2) int32, a row and a due that belongs to it; of each block, in the order of its rows
+    claim_starts: np.ndarray  # (blocks + 1,) int32
+    reach: np.ndarray  # (blocks,) int32, by how many eights at most a target is ahead of the rows that its spring is at
+    count: int
 
 
 def check_springs(model: Model, solver: str) -> None:
@@ -65,7 +85,7 @@ def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, blocks: int | 
     count = model.particle_count
     if blocks is not None and blocks > count:
         raise InputError(f"{blocks} blocks are more than there are particles ({count})")
-    wanted = max(-(-count // MOST_BLOCKS), FEWEST_ROWS) if blocks is None else -(-count // blocks)
+    wanted = default_rows(count) if blocks is None else -(-count // blocks)
     rows_of = row_of.astype(np.int32)
     pairs = np.concatenate([np.zeros((0, 2), np.int32), *(rows_of[group.vertices] for group in model.groups)])
     strengths, rests = np.empty((len(pairs), STRENGTHS), np.float32), np.empty((len(pairs), 1), np.float32)
@@ -76,15 +96,24 @@ def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, blocks: int | 
         strengths[part, 0], rests[part, 0] = 1 / group.compliance, group.rest
         strengths[part, 1] = 0 if group.damping is None else group.damping
         first += len(group)
-    rows = whole_eights(count)
-    bounds, neighbors, numbers = _listed(pairs, rows)
+    rows, size = whole_eights(count), whole_eights(wanted)
+    bounds, neighbors, numbers = _listed(pairs, rows, size)
     kinds = np.empty((len(neighbors), 2), np.int32)
     strengths, rests = (_palette(numbers, values, kinds[:, i]) for i, values in enumerate((strengths, rests)))
-    starts = np.append(np.arange(0, rows, whole_eights(wanted)), rows)
+    starts = np.append(np.arange(0, rows, size), rows)
     drag = np.zeros(rows, np.float32)
     drag[:count] = model.drag[order]
     ids = np.arange(len(starts) - 1, dtype=np.int32)
-    return Net(bounds, neighbors, kinds, strengths, rests[:, 0], drag, starts, ids, len(ids))
+    dues = _make_dues(bounds, neighbors, starts)
+    return Net(bounds, neighbors, kinds, strengths, rests[:, 0], drag, starts, dues, ids, len(ids))
+
+
+def default_rows(count: int) -> int:
+    """Of a block: a power of two, so that it is made of whole strips."""
+    size = FEWEST_ROWS
+    while size < MOST_ROWS and size * SOME_BLOCKS < count or size * MOST_BLOCKS < count:
+        size *= 2
+    return size
 
 
 def whole_eights(count: int) -> int:
@@ -151,12 +180,23 @@ def _in_order(vertices: np.ndarray, rows: int) -> np.ndarray:
 
 
 @compiled
-def _listed(pairs: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs by each of their ends, in the order in which they are given: bounds, neighbors, and numbers of pairs."""
+def _listed(pairs: np.ndarray, rows: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs by one of their ends, in the order in which they are given: bounds, neighbors, and numbers of pairs.
+
+    Those between blocks, of `size` rows each, are listed at the lower row; within a block the longer list gives way.
+    """
     place = np.zeros(rows, np.int32)
     for pair in range(len(pairs)):
-        place[pairs[pair, 0]] += 1
-        place[pairs[pair, 1]] += 1
+        place[pairs[pair].min()] += 1
+    ends = np.empty(len(pairs), np.int8)
+    for pair in range(len(pairs)):
+        here = 0 if pairs[pair, 0] < pairs[pair, 1] else 1
+        low, high = pairs[pair, here], pairs[pair, 1 - here]
+        ends[pair] = here
+        if low // size == high // size and place[low] > place[high] + 1:
+            ends[pair] = 1 - here
+            place[low] -= 1
+            place[high] += 1
     bounds = np.zeros(rows // WIDTH + 1, np.int32)
     for eight in range(rows // WIDTH):
         bounds[eight + 1] = bounds[eight] + place[eight * WIDTH : (eight + 1) * WIDTH].max()
@@ -165,12 +205,64 @@ def _listed(pairs: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.nd
         neighbors[bounds[row // WIDTH] : bounds[row // WIDTH + 1], row % WIDTH] = row
     place[:] = 0
     for pair in range(len(pairs)):
-        for end in range(2):
-            row = pairs[pair, end]
-            slot = bounds[row // WIDTH] + place[row]
-            neighbors[slot, row % WIDTH], numbers[slot, row % WIDTH] = pairs[pair, 1 - end], pair
-            place[row] += 1
+        row = pairs[pair, ends[pair]]
+        slot = bounds[row // WIDTH] + place[row]
+        neighbors[slot, row % WIDTH], numbers[slot, row % WIDTH] = pairs[pair, 1 - ends[pair]], pair
+        place[row] += 1
     return bounds, neighbors, numbers
+
+
+def _make_dues(bounds: np.ndarray, neighbors: np.ndarray, starts: np.ndarray) -> Dues:
+    outside, targets, due_starts, rows = _due(bounds, neighbors, starts)
+    order = np.argsort(rows, kind="stable").astype(np.int32)
+    claims = np.stack([rows[order], order + due_starts[0]], axis=1)
+    claim_starts = np.searchsorted(claims[:, 0], starts).astype(np.int32)
+    return Dues(outside, targets, due_starts, claims, claim_starts, _reach(bounds, neighbors, starts), len(rows))
+
+
+@compiled
+def _due(
+    bounds: np.ndarray, neighbors: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The dues of all blocks: `outside`, `targets` and `starts` of `Dues`, and the row that each due belongs to."""
+    eights, blocks, slots = len(bounds) - 1, len(starts) - 1, 0
+    outside, due_starts = np.full(eights, -1, np.int32), np.empty(blocks + 1, np.int32)
+    for block in range(blocks):  # how many targets there are
+        for eight in range(starts[block] // WIDTH, starts[block + 1] // WIDTH):
+            own = neighbors[bounds[eight] : bounds[eight + 1]]
+            if own.size and (own.min() < starts[block] or own.max() >= starts[block + 1]):
+                outside[eight] = slots
+                slots += len(own)
+    targets = np.empty((slots, WIDTH), np.int32)
+    due_of, met, found = np.full(eights * WIDTH, -1, np.int32), np.empty(slots * WIDTH, np.int32), 0
+    place = eights * WIDTH
+    for block in range(blocks):
+        first, due_starts[block] = found, place + found
+        for eight in range(starts[block] // WIDTH, starts[block + 1] // WIDTH):
+            if outside[eight] >= 0:
+                for lane in range(WIDTH):
+                    for slot in range(bounds[eight + 1] - bounds[eight]):
+                        row = neighbors[bounds[eight] + slot, lane]
+                        if starts[block] <= row < starts[block + 1]:
+                            targets[outside[eight] + slot, lane] = row
+                            continue
+                        if due_of[row] < place + first:
+                            due_of[row], met[found] = place + found, row
+                            found += 1
+                        targets[outside[eight] + slot, lane] = due_of[row]
+    due_starts[blocks] = place + found
+    return outside, targets, due_starts, met[:found].copy()
+
+
+@compiled
+def _reach(bounds: np.ndarray, neighbors: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    reach = np.zeros(len(starts) - 1, np.int32)
+    for block in range(len(reach)):
+        for eight in range(starts[block] // WIDTH, starts[block + 1] // WIDTH):
+            for row in neighbors[bounds[eight] : bounds[eight + 1]].flat:
+                if row < starts[block + 1]:
+                    reach[block] = max(reach[block], row // WIDTH - eight)
+    return reach
 
 
 @compiled

@@ -83,9 +83,11 @@ def print_summary(summary: dict[str, Any]) -> None:
     filmed = any(Path(path).suffix in (".mp4", ".gif") for path in summary["written"])
     if not summary["frames"]:
         return
+    cores = _count(summary["threads"], "thread")
+    cores = cores if summary["ranks"] == 1 else f"{summary['ranks']} ranks of {cores}"
     say(
         f"{_count(summary['frames'], 'frame')} of {summary['substeps']:.0f} x {summary['iterations']:.0f}: "
-        f"{summary['fps']:.0f} fps on {_count(summary['threads'], 'thread')}, simulation alone"
+        f"{summary['fps']:.0f} fps on {cores}, simulation alone"
         f"{' (while filming, which shares the cores)' if filmed else ''}; "
         f"best frame {summary['best milliseconds']:.2f} ms, median {milliseconds.get('total', 0):.2f} ms ({stages})"
     )

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numba import cfunc
 
-from vivace.kernels.compile import OPTIONS, SIGNATURE, floats_at, ints_at
+from vivace.kernels.compile import OPTIONS, SIGNATURE, doubles_at, floats_at, ints_at
 from vivace.kernels.rows import (
+    add_rows,
     gather,
     gather_rows,
     in_blocks,
@@ -13,6 +14,9 @@ from vivace.kernels.rows import (
     load_numbers,
     load_pair,
     load_rows,
+    prefetch_block,
+    prefetch_row,
+    scatter_add,
     scatter_rows,
     store_block,
     store_pair,
@@ -31,6 +35,18 @@ def tie_corners(addresses, first, last):
         added = one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
         scatter_rows(rows, pairs, 16 * block, 2, added)
         scatter_rows(rows, pairs, 16 * block + 1, 2, added)
+
+
+@cfunc(SIGNATURE, **OPTIONS)
+def add_up(addresses, first, last):
+    """Rows are added to the rows that are named, and then to themselves."""
+    rows, order, sums = doubles_at(addresses[0]), ints_at(addresses[1]), doubles_at(addresses[2])
+    for block in range(first, last):
+        prefetch_block(rows, block + 1, 4)
+        prefetch_row(sums, order[8 * block])
+        row = load_rows(rows, block)
+        scatter_add(sums, order, 8 * block, 1, row)
+        add_rows(sums, block, row)
 
 
 @cfunc(SIGNATURE, **OPTIONS)
@@ -70,6 +86,18 @@ def rows():
     memory = aligned((64, 4))
     memory[:] = np.random.default_rng(0).normal(size=(64, 4))
     return memory
+
+
+def test_a_row_that_is_named_twice_is_added_to_twice():
+    rng = np.random.default_rng(1)
+    rows, sums = aligned((32, 4), np.float64), aligned((32, 4), np.float64)
+    rows[:] = rng.integers(-99, 99, rows.shape)
+    order = rng.integers(0, 32, 32, dtype=np.int32)
+    order[:8] = 5
+    call(add_up, rows, order, sums, last=4)
+    expected = rows.copy()
+    np.add.at(expected, order, rows)
+    np.testing.assert_array_equal(sums, expected)
 
 
 def test_gather_and_scatter_reach_the_rows_that_are_named(rows):

@@ -59,6 +59,7 @@ class Outcome:
     threads: int
     touches: Touches | None = None  # None where nothing may touch
     solve: Solve | None = None  # None where no linear system is solved step by step
+    ranks: int = 1
 
 
 class SystemSweeps(Protocol):

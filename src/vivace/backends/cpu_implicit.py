@@ -16,6 +16,7 @@ from ..kernels.implicit import (
     FALL,
     FIRST,
     INVERSE_VALUES,
+    LEAST,
     LENGTH,
     MEASURE,
     NEXT,
@@ -27,6 +28,7 @@ from ..kernels.implicit import (
     start_kernel,
     sum_kernel,
     turn_kernel,
+    weigh_kernel,
 )
 from ..kernels.lanes import WIDTH
 from ..state import aligned
@@ -48,9 +50,14 @@ class CpuImplicit:
         self.sweeps, self.net = sweeps, net
         self.eights = (net.starts // WIDTH).astype(np.int32)
         self.springs = net.bounds, net.neighbors, net.kinds, net.strengths, net.rests
+        self.ends = net.dues.outside, net.dues.targets, net.dues.starts, net.dues.reach
+        self.claims = net.dues.claims, net.dues.claim_starts
         self.coefficients = aligned((len(net.neighbors), COEFFICIENTS, WIDTH), np.float64)
-        self.direction, self.change = aligned(rows, np.float64), aligned(rows, np.float64)
-        self.residual, self.product = (aligned((net.rows // WIDTH, AXES, WIDTH), np.float64) for _ in range(2))
+        # Behind the rows of the last two there are dues while the matrix is assembled, and copies later.
+        both = max(rows[0], net.rows + net.dues.count), 4
+        self.product, self.direction, self.change = (aligned(both, np.float64) for _ in range(3))
+        self.sums = self.product, self.direction, self.change  # while the matrix is assembled
+        self.residual = aligned((net.rows // WIDTH, AXES, WIDTH), np.float64)
         self.partial, self.numbers = np.zeros((SUMS, net.total)), np.zeros(NUMBERS)
         self.wind, self.drag = aligned((4,)), aligned((rows[0],))
         self.drag[: net.rows] = net.drag
@@ -64,15 +71,19 @@ class CpuImplicit:
         self._shorten = self._row("integrate", shorten_kernel(), eights, *fine, self._share, *ahead)
         self._settle = self._row("integrate", settle_kernel(), eights, *fine, sweeps.predicted, *shown, sweeps.motion)
         self._sum, self.inverses = cache(self._make_sum), cache(self._make_inverses)
-        self._assemble, self._start = cache(self._make_assemble), cache(self._make_start)
-        self._energy = cache(self._make_energy)
+        self._assemble, self._energy = cache(self._make_assemble), cache(self._make_energy)
+        self._weigh, self._start = cache(self._make_weigh), cache(self._make_start)
         self._descend, self._turn = cache(self._make_descend), cache(self._make_turn)
         self.multiplication = cache(self._make_multiply)
 
     def assemble(self, tolerance: float, by_blocks: bool) -> Sequence[Any]:
-        self.numbers[TOLERANCE] = tolerance
-        begin = [self._fade, self._assemble(by_blocks), *self.reduce(FALL, SUMS)]
+        self.numbers[TOLERANCE] = max(tolerance, LEAST)
+        begin = [self._fade, self._assemble(), *self.pay(), self._weigh(by_blocks), *self.reduce(FALL, SUMS)]
         return [*begin, self._start(by_blocks), *self.reduce(BEGIN)]
+
+    def pay(self) -> Sequence[Any]:
+        """Bring dues of the sums to where they are claimed: here they are there."""
+        return []
 
     def multiply(self) -> Sequence[Any]:
         return [self.multiplication(0, len(self.net.ids)), *self.reduce(LENGTH)]
@@ -84,16 +95,16 @@ class CpuImplicit:
         return [self._accelerate]
 
     def balance(self) -> Sequence[Any]:
-        return [*self._weigh(), self._mind_energy]
+        return [*self._measure_energy(), self._mind_energy]
 
-    def _weigh(self) -> Sequence[Any]:
+    def _measure_energy(self) -> Sequence[Any]:
         return [self._energy(), *self.reduce(BALANCE, 2)]
 
     def _mind_energy(self) -> None:
         shorten_until_balanced(self.numbers, self._share, lambda: self.sweeps.advance(self._shorter()))
 
     def _shorter(self) -> Sequence[Any]:
-        return [self._shorten, *self._weigh()]
+        return [self._shorten, *self._measure_energy()]
 
     def settle(self) -> Sequence[Any]:
         return [self._settle]
@@ -120,28 +131,17 @@ class CpuImplicit:
         eights = self.net.rows // WIDTH
         return aligned((eights, INVERSE_VALUES, WIDTH)) if by_blocks else aligned((eights, WIDTH), np.float64)
 
-    def _make_assemble(self, by_blocks: bool) -> int:
-        state = self.sweeps.state
-        return self.sweeps.sweep(
-            "assemble",
-            assemble_kernel(by_blocks),
-            0,
-            len(self.net.ids),
-            state.fine_positions,
-            state.fine_velocities,
-            self.sweeps.motion,
-            self.eights,
-            self.net.ids,
-            *self.springs,
-            self.coefficients,
-            self.residual,
-            self.product,
-            self.net.total,
-            self.partial,
-            self.inverses(by_blocks),
-            self.drag,
-            self.wind,
-        )
+    def _make_assemble(self) -> int:
+        state, net = self.sweeps.state, self.net
+        rows = state.fine_positions, state.fine_velocities, self.sweeps.motion, self.eights, net.ids
+        arrays = *self.springs, *self.ends, self.coefficients, *self.sums, net.total, self.partial
+        return self.sweeps.sweep("assemble", assemble_kernel(), 0, len(net.ids), *rows, *arrays)
+
+    def _make_weigh(self, by_blocks: bool) -> int:
+        state, net, inverses = self.sweeps.state, self.net, self.inverses(by_blocks)
+        rows = state.fine_positions, state.fine_velocities, self.sweeps.motion, self.eights, net.ids
+        arrays = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
+        return self.sweeps.sweep("assemble", weigh_kernel(by_blocks), 0, len(net.ids), *rows, *arrays)
 
     def _make_energy(self) -> int:
         net = self.net
@@ -156,13 +156,12 @@ class CpuImplicit:
         return self._blocks(start_kernel(by_blocks), *vectors, *arrays, *masses)
 
     def _make_multiply(self, first: int, last: int) -> int:
-        vectors = self.sweeps.state.fine_positions, self.direction, self.product
-        springs = self.net.bounds, self.net.neighbors, self.coefficients
-        arrays = self.eights, self.net.ids, *springs, self.partial, self.numbers
+        vectors, springs = (self.direction, self.product), (self.net.bounds, self.net.neighbors)
+        arrays = self.eights, self.net.ids, *springs, *self.ends, self.coefficients, self.partial, self.numbers
         return self.sweeps.sweep("solve", multiply_kernel(), first, last, *vectors, *arrays)
 
     def _make_descend(self, by_blocks: bool) -> int:
-        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks)
+        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), *self.claims
         return self._blocks(descend_kernel(by_blocks), self.residual, self.product, *arrays)
 
     def _make_turn(self, by_blocks: bool) -> int:

@@ -5,6 +5,7 @@ between. All numbers come out as they would on one rank: what is summed up is su
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -25,6 +26,7 @@ from . import Outcome, Residual
 from .mpi_join import join, most_threads, obey_interrupts, warn_of_crowding
 from .mpi_rank import Rank, Token
 from .mpi_renewal import scatter
+from .mpi_sweeps import busy_milliseconds
 from .mpi_talk import COMMAND, receive, send
 
 # Ranks may differ by so much over so many frames; then blocks move, if the busiest one gets so much less to do.
@@ -328,7 +330,7 @@ class MpiSweeps:
     def _joined(self, outcomes: list[Outcome]) -> Outcome:
         """What all ranks found, as one; times are those of the first."""
         self.state.has_moved()
-        self._busy += [sum(outcome.milliseconds.values()) for outcome in outcomes]
+        self._busy += [busy_milliseconds(outcome) for outcome in outcomes]
         self._frames += 1
         residual = {}
         for planned in self.plan.groups:
@@ -337,7 +339,7 @@ class MpiSweeps:
             largest = max(one.largest for one in found)
             residual[planned.group.name] = Residual(float(np.sqrt(squares / len(planned.vertices))), largest)
         finite, first = all(outcome.finite for outcome in outcomes), outcomes[0]
-        return Outcome(finite, residual, first.milliseconds, first.threads, solve=first.solve)
+        return replace(first, finite=finite, residual=residual, ranks=self.comm.size)
 
     def migrate(self, owners: np.ndarray) -> None:
         """Give blocks to other ranks, in the middle of a run."""

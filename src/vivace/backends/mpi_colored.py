@@ -8,11 +8,11 @@ import numpy as np
 from ..colored_parts import ColoredPart
 from ..kernels.lanes import WIDTH
 from ..state import State
-from .cpu import CpuSweeps
 from .mpi_renewal import Renewal
+from .mpi_sweeps import RankSweeps
 
 
-class ColoredSweeps(CpuSweeps):
+class ColoredSweeps(RankSweeps):
     """The sweeps of a part whose constraints are colored."""
 
     def __init__(self, comm: Any, part: ColoredPart, state: State, threads: int):

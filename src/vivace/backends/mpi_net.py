@@ -1,31 +1,32 @@
 """The implicit step of a net of springs on a rank, and what it tells the others in between."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from ..checks import extra
 from ..kernels.implicit import LENGTH
-from ..net_parts import NetPart
+from ..net_parts import NetPart, Swap
 from ..state import State
-from .cpu import CpuSweeps
 from .cpu_implicit import CpuImplicit
+from .mpi_sweeps import RankSweeps
 from .mpi_talk import DATA
 
 
-class Halo:
-    """Brings copies of rows up to date, while other work goes on."""
+class Messenger:
+    """Sends rows of a table to other ranks, and gets theirs, while other work goes on."""
 
-    def __init__(self, comm: Any, part: NetPart):
-        self.comm, self.part = comm, part
-        self.buffers = [np.empty((len(rows), 4)) for _, rows in part.receivers]
+    def __init__(self, comm: Any, swap: Swap):
+        self.comm, self.swap = comm, swap
+        self.buffers = [np.empty((len(rows), 4)) for _, rows in swap.receivers]
         self.requests: list[Any] = []
 
-    def start(self, rows: np.ndarray) -> None:
-        self.requests = [self.comm.Irecv(rows[first:last], q, DATA) for q, first, last in self.part.senders]
-        for (q, own), buffer in zip(self.part.receivers, self.buffers):
-            np.take(rows, own, axis=0, out=buffer)
+    def start(self, table: np.ndarray) -> None:
+        self.requests = [self.comm.Irecv(table[first:last], q, DATA) for q, first, last in self.swap.senders]
+        for (q, rows), buffer in zip(self.swap.receivers, self.buffers):
+            np.take(table, rows, axis=0, out=buffer, mode="clip")  # which needs no second buffer
             self.requests.append(self.comm.Isend(buffer, q, DATA))
 
     def wait(self) -> None:
@@ -39,13 +40,27 @@ class PartImplicit(CpuImplicit):
 
     sweeps: "NetSweeps"
 
+    def __init__(self, sweeps: "NetSweeps"):
+        super().__init__(sweeps)
+        comm, part = sweeps.comm, sweeps.part
+        self.copies, self.dues = Messenger(comm, part.copied), [Messenger(comm, part.due) for _ in self.sums]
+        self.elsewhere = np.setdiff1d(np.arange(self.net.total), self.net.ids)
+        self.in_place = extra("mpi4py.MPI", "mpi").IN_PLACE
+
+    def pay(self) -> Sequence[Any]:
+        return [self._pay_sums]
+
     def multiply(self) -> Sequence[Any]:
-        interior, all_blocks = self.sweeps.part.interior, len(self.net.ids)
+        """Copies come and dues go while blocks are multiplied that need neither."""
+        interior, blocks = self.sweeps.part.interior, len(self.net.ids)
         return [
             self._send_directions,
-            self.multiplication(0, interior),
-            self.sweeps.halo.wait,
-            self.multiplication(interior, all_blocks),
+            self.multiplication(0, interior // 2),
+            self.copies.wait,
+            self.multiplication(interior, blocks),
+            self._pay_product,
+            self.multiplication(interior // 2, interior),
+            self.dues[0].wait,
             *self.reduce(LENGTH),
         ]
 
@@ -53,33 +68,35 @@ class PartImplicit(CpuImplicit):
         return [self._exchange_changes, *super().accelerate()]
 
     def reduce(self, what: int, sums: int = 1) -> Sequence[Any]:
-        return [self._gather_one if sums == 1 else self._gather_all, *super().reduce(what, sums)]
+        return [partial(self._gather, self.partial[:sums]), *super().reduce(what, sums)]
 
     def _send_directions(self) -> None:
-        self.sweeps.halo.start(self.direction)
+        self.copies.start(self.direction)
 
     def _exchange_changes(self) -> None:
-        self.sweeps.halo.start(self.change)
-        self.sweeps.halo.wait()
+        self.copies.start(self.change)
+        self.copies.wait()
 
-    def _gather_one(self) -> None:
-        self._gather(self.partial[0])
+    def _pay_product(self) -> None:
+        self.dues[0].start(self.product)
 
-    def _gather_all(self) -> None:
-        self._gather(self.partial)
+    def _pay_sums(self) -> None:
+        for messenger, rows in zip(self.dues, self.sums):
+            messenger.start(rows)
+        for messenger in self.dues:
+            messenger.wait()
 
-    def _gather(self, partial: np.ndarray) -> None:
+    def _gather(self, sums: np.ndarray) -> None:
         """Each block has one rank; the others add zeros, which is exact."""
-        sums = np.zeros_like(partial)
-        sums[..., self.net.ids] = partial[..., self.net.ids]
-        self.sweeps.comm.Allreduce(sums, partial)
+        sums[:, self.elsewhere] = 0
+        self.sweeps.comm.Allreduce(self.in_place, sums)
 
 
-class NetSweeps(CpuSweeps):
+class NetSweeps(RankSweeps):
     """The sweeps of a part of a net."""
 
     def __init__(self, comm: Any, part: NetPart, state: State, threads: int):
-        self.comm, self.part, self.halo = comm, part, Halo(comm, part)
+        self.comm, self.part = comm, part
         super().__init__(part.plan, state, threads)
 
     @cached_property

@@ -5,13 +5,14 @@ from typing import Any
 
 from ..particle_parts import ParticlePart
 from ..state import State
-from .cpu import BlockedGroup, CpuSweeps
+from .cpu import BlockedGroup
 from .cpu_system import CpuSystem
 from .cpu_visits import CpuVisits
 from .mpi_renewal import Renewal
+from .mpi_sweeps import RankSweeps
 
 
-class ParticleSweeps(CpuSweeps):
+class ParticleSweeps(RankSweeps):
     """The sweeps of a part whose particles are colored."""
 
     def __init__(self, comm: Any, part: ParticlePart, state: State, threads: int):

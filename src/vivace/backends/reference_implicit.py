@@ -8,6 +8,7 @@ import numpy as np
 from ..kernels.implicit import (
     AFTER,
     ENERGY,
+    LEAST,
     MOTION,
     NUMBERS,
     WORK,
@@ -34,19 +35,19 @@ class ReferenceImplicit:
         self.sweeps, self.tolerance, self.by_blocks = sweeps, 0.0, False
         rows, net = len(sweeps.plan.order), sweeps.plan.net
         own = np.repeat(np.arange(net.rows).reshape(-1, WIDTH), np.diff(net.bounds), axis=0)
-        once = own < net.neighbors
-        self.one, self.other = own[once], net.neighbors[once]
+        real = own != net.neighbors
+        self.one, self.other = own[real], net.neighbors[real]
         kinds, rests = net.kinds.T
-        strengths = net.strengths.astype(np.float64)[kinds].swapaxes(1, 2)[once]
+        strengths = net.strengths.astype(np.float64)[kinds].swapaxes(1, 2)[real]
         self.stiffness, self.damping = strengths.T
-        self.rest = net.rests.astype(np.float64)[rests][once]
+        self.rest = net.rests.astype(np.float64)[rests][real]
         self.drag, self.wind = net.drag[:rows].astype(np.float64), np.zeros(4, np.float32)
         self.change, self.rows = np.zeros((rows, 3)), rows
         self.count, self.first, self.measure, self.done = 0, 0.0, 0.0, False
         self.numbers, self.share = np.zeros(NUMBERS), np.ones(1)
 
     def assemble(self, tolerance: float, by_blocks: bool) -> list[Sweep]:
-        self.tolerance, self.by_blocks = tolerance, by_blocks
+        self.tolerance, self.by_blocks = max(tolerance, LEAST), by_blocks
         return [self._assemble]
 
     def multiply(self) -> list[Sweep]:
@@ -80,10 +81,9 @@ class ReferenceImplicit:
         self.numbers[MOTION] = float(mass @ (v[:, :3] ** 2).sum(axis=1)) / 2
         edge, slip = (tuple((rows[self.other] - rows[self.one])[:, :3].T) for rows in (x, v))
         inverse, stretch, tense = spring_shape(edge, self.rest)
-        self.alpha, self.along = spring_block(inverse, tense, self.stiffness, self.damping, h)
+        self.alpha, self.w = spring_block(inverse, tense, edge, self.stiffness, self.damping, h)
         pulls = h * np.stack(edge, axis=1) * (self.stiffness * stretch * inverse)[:, None]
-        pulls += np.stack(times_spring(self.alpha, self.along, edge, slip), axis=1)
-        self.edge = edge
+        pulls += np.stack(times_spring(self.alpha, self.w, slip), axis=1)
         r = mass[:, None] * sweeps.impulse[:3] + h * self.drag[:, None] * (self.wind[:3] - v[:, :3])
         np.add.at(r, self.one, pulls)
         np.add.at(r, self.other, -pulls)
@@ -105,9 +105,7 @@ class ReferenceImplicit:
         if not self.by_blocks:
             return np.where(self.free, 1 / np.where(self.free, self.held, 1), 0)[:, None, None] * np.eye(3)
         diagonal, sums = self.held.copy(), np.zeros((6, self.rows))
-        products = [
-            self.along * self.edge[i] * self.edge[j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-        ]
+        products = [self.w[i] * self.w[j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
         for end in (self.one, self.other):
             np.add.at(diagonal, end, self.alpha)
             for total, product in zip(sums, products):
@@ -120,7 +118,7 @@ class ReferenceImplicit:
 
     def _multiply(self) -> None:
         u = self.p[self.one] - self.p[self.other]
-        pulls = np.stack(times_spring(self.alpha, self.along, self.edge, tuple(u.T)), axis=1)
+        pulls = np.stack(times_spring(self.alpha, self.w, tuple(u.T)), axis=1)
         y = self.held[:, None] * self.p
         np.add.at(y, self.one, pulls)
         np.add.at(y, self.other, -pulls)

@@ -5,11 +5,13 @@ from functools import cache
 import numpy as np
 
 from .compile import doubles_at, floats_at, ints_at, kernel, source_digest
-from .implicit import HALF, ONE, QUARTER, STRENGTHS, ZERO, masses, spring_shape
+from .implicit import HALF, ONE, STRENGTHS, ZERO, masses, spring_shape
 from .integrate import IMPULSE, INVERSE_STEP, KEPT, STEP
 from .lanes import (
     WIDTH,
     absolute,
+    all_lanes,
+    minimum,
     multiply_add,
     narrowed,
     select,
@@ -120,22 +122,25 @@ def energy_kernel():
                 here, v = load_rows(ahead, eight), load_rows(velocities, eight)
                 free = here[3] > ZERO
                 mass = masses(here[3])
-                strained = x = y = z = nothing
+                strained = pulled = nothing
                 for slot in range(bounds[eight], bounds[eight + 1]):
-                    edge = sub(gather_rows(ahead, neighbors, slot * WIDTH, 1), here)
+                    there = gather_rows(ahead, neighbors, slot * WIDTH, 1)
+                    edge = sub(there, here)
                     stiffness, _ = load_block(strengths, kinds[2 * slot], STRENGTHS)
                     stiffness, rest = widened(stiffness), widened(load_block(rests, kinds[2 * slot + 1], 1))
                     inverse, stretch, _ = spring_shape(edge, rest)
                     tension = stiffness * stretch
                     strained = strained + tension * stretch
-                    pull = tension * inverse
-                    x, y, z = x + pull * edge[0], y + pull * edge[1], z + pull * edge[2]
-                # What holds a pin pulls against its springs.
-                pulled = select(free, nothing, -step * (x * v[0] + y * v[1] + z * v[2]))
+                    if not all_lanes(minimum(here[3], there[3]) > ZERO):
+                        # What holds a pin pulls against its springs.
+                        u = gather_rows(velocities, neighbors, slot * WIDTH, 1)
+                        along = select(there[3] > ZERO, nothing, dot(edge, u))
+                        along = along - select(free, nothing, dot(edge, v))
+                        pulled = pulled + step * tension * inverse * along
                 fallen = v[0] * motion[IMPULSE] + v[1] * motion[IMPULSE + 1] + v[2] * motion[IMPULSE + 2]
                 blown = (wind[0] - v[0]) * v[0] + (wind[1] - v[1]) * v[1] + (wind[2] - v[2]) * v[2]
                 blown = select(free, step * widened(load_block(drags, eight, 1)) * blown, ZERO)
-                energy += sum_of_lanes(HALF * mass * dot(v, v) + QUARTER * strained)
+                energy += sum_of_lanes(HALF * mass * dot(v, v) + HALF * strained)
                 work += sum_of_lanes(pulled + mass * fallen + blown)
             partial[ids[block]] = energy
             partial[sums + ids[block]] = work

@@ -1,11 +1,11 @@
 """The implicit step of a net of springs, eight particles at a time: its matrix, and conjugate gradients.
 
 In double precision: what rounding does to stiff springs is a force of its own, and a cloth that folds multiplies it
-(docs/decisions/0015). A spring's block of the matrix is alpha I + along e e^T, where e is its edge: two numbers are
-stored, and the edge is found again from where its ends are. The direction of the search has rows of four numbers, with
-the mass in the fourth place, 0 where a particle is pinned, which filters it out of every product; the residual and the
-product, which no neighbor looks at, have three lines of eight numbers for every eight particles. An item is a block of
-particles. Each block has one partial sum of a dot product, and partial sums are always added up in the same order.
+(docs/decisions/0015). Each spring is computed once, and added to both of its ends (docs/decisions/0019). Its block of
+the matrix is alpha I + w w^T: four numbers are stored. Vectors have rows of four numbers; the direction of the search
+has the mass in the fourth place, 0 where a particle is pinned. The residual, which no neighbor looks at, has three
+lines of eight numbers for every eight particles. An item is a block of particles: it writes to its own rows and dues
+(see `Net`). Each block has one partial sum of a dot product, and partial sums are always added up in the same order.
 """
 
 from functools import cache
@@ -23,19 +23,33 @@ from .lanes import (
     narrowed,
     select,
     spread_wide,
+    sqrt,
     sum_of_lanes,
     value_function,
     widened,
 )
-from .rows import gather_rows, load_block, load_rows, store_block, store_rows
+from .rows import (
+    add_rows,
+    gather_rows,
+    load_block,
+    load_rows,
+    prefetch_block,
+    prefetch_row,
+    scatter_add,
+    store_block,
+    store_rows,
+)
 from .vec3 import dot, sub
 
-HALF, QUARTER = np.float32(0.5), np.float32(0.25)
+HALF = np.float32(0.5)
 ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(1e-30)
 # Numbers of a solve, in one float64 array. TOLERANCE is given, of the residual relative to the first.
 MEASURE, FIRST, ALPHA, BETA, DONE, COUNT, TOLERANCE, ENERGY, MOTION, AFTER, WORK = range(11)
 NUMBERS = 11
-AXES, STRENGTHS, COEFFICIENTS, INVERSE_VALUES = 3, 2, 2, 6
+AXES, STRENGTHS, COEFFICIENTS, INVERSE_VALUES = 3, 2, 4, 6
+# A smaller residual, relative to the first, changes nothing: far below, products would become 0 by rounding.
+LEAST = 1e-20
+AHEAD = 12  # slots: what is fetched so early has come when it is needed
 
 
 @value_function
@@ -50,18 +64,19 @@ def spring_shape(edge, rest):
 
 
 @value_function
-def spring_block(inverse, tense, stiffness, damping, step):
-    """A spring's block of the matrix as alpha and along: h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T)."""
+def spring_block(inverse, tense, edge, stiffness, damping, step):
+    """A spring's block of the matrix as alpha and w: h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T)."""
     stiff = step * step * stiffness
     alpha = stiff * tense
-    return alpha, (stiff - alpha + step * damping) * inverse * inverse
+    scale = sqrt(stiff - alpha + step * damping) * inverse
+    return alpha, (scale * edge[0], scale * edge[1], scale * edge[2])
 
 
 @value_function
-def times_spring(alpha, along, edge, u):
-    """alpha u + along (e . u) e."""
-    pull = along * dot(edge, u)
-    return (alpha * u[0] + pull * edge[0], alpha * u[1] + pull * edge[1], alpha * u[2] + pull * edge[2])
+def times_spring(alpha, w, u):
+    """alpha u + (w . u) w."""
+    along = dot(w, u)
+    return (alpha * u[0] + along * w[0], alpha * u[1] + along * w[1], alpha * u[2] + along * w[2])
 
 
 @value_function
@@ -110,19 +125,38 @@ def store_axes(values, eight, v):
     store_block(values, AXES * eight + 2, v[2])
 
 
-@cache
-def assemble_kernel(by_blocks):
-    """The right-hand side, the preconditioner, and what the matrix makes of a free fall.
+@value_function
+def clear(rows, first, last):
+    for number in range(4 * first, 4 * last):
+        rows[number] = 0.0
 
-    Five partial sums: the measure of the right-hand side, its product and that of the fall with the fall, the energy of
-    motion and springs, and that of motion alone.
-    `by_blocks`: whether the preconditioner is the inverse of each particle's own block, or of its mass.
+
+@value_function
+def claim(rows, claims, first, last):
+    """Add to rows what is due to them."""
+    for i in range(first, min(first + AHEAD, last)):
+        prefetch_row(rows, claims[2 * i + 1])
+    for i in range(first, last):
+        prefetch_row(rows, claims[2 * min(i + AHEAD, last - 1) + 1])
+        row, due = 4 * claims[2 * i], 4 * claims[2 * i + 1]
+        rows[row] += rows[due]
+        rows[row + 1] += rows[due + 1]
+        rows[row + 2] += rows[due + 2]
+        rows[row + 3] += rows[due + 3]
+
+
+@cache
+def assemble_kernel():
+    """The springs' blocks of the matrix, and what springs add to both of their ends.
+
+    Three sums for each row: the pull of its springs, and x of what they make of a free fall; the diagonal of its own
+    block of the matrix, and y of that; the rest of the block, and z. In a fall only springs to what is pinned change
+    their length. Partial sums 2 and 3: the product of the fall with that, and the energy of springs.
     Addresses: positions, velocities, motion, first eight of each block, partial sum of each block, bounds of the slots
-    of each eight, neighbors, kinds, strengths, rests, coefficients, residual, product, number of blocks in all,
-    partial sums, inverses, drag of each particle, wind.
+    of each eight, neighbors, kinds, strengths, rests, outside, targets, first due of each block, reach, coefficients,
+    three sums, number of blocks in all, partial sums.
     """
-    precondition = times_block if by_blocks else times_inverse_mass
-    digest = source_digest(spring_shape, precondition)
+    digest = source_digest(spring_shape)
 
     @kernel
     def assemble(addresses, first, last):
@@ -130,9 +164,10 @@ def assemble_kernel(by_blocks):
         positions, velocities, motion = doubles_at(addresses[0]), doubles_at(addresses[1]), floats_at(addresses[2])
         eights, ids, bounds = ints_at(addresses[3]), ints_at(addresses[4]), ints_at(addresses[5])
         neighbors, kinds, strengths = ints_at(addresses[6]), ints_at(addresses[7]), floats_at(addresses[8])
-        rests, coefficients, inverses = floats_at(addresses[9]), doubles_at(addresses[10]), addresses[15]
-        residual, product, sums = doubles_at(addresses[11]), doubles_at(addresses[12]), addresses[13]
-        partial, drags, wind = doubles_at(addresses[14]), floats_at(addresses[16]), floats_at(addresses[17])
+        rests, outside, targets = floats_at(addresses[9]), ints_at(addresses[10]), ints_at(addresses[11])
+        dues, reach, coefficients = ints_at(addresses[12]), ints_at(addresses[13]), doubles_at(addresses[14])
+        pulls, diagonals, others = doubles_at(addresses[15]), doubles_at(addresses[16]), doubles_at(addresses[17])
+        sums, partial = addresses[18], doubles_at(addresses[19])
         step, nothing = np.float64(motion[STEP]), spread_wide(ZERO)
         fall = (
             spread_wide(motion[IMPULSE]),
@@ -140,77 +175,130 @@ def assemble_kernel(by_blocks):
             spread_wide(motion[IMPULSE + 2]),
         )
         for block in range(first, last):
-            total, gained, held_back, energy, motion_energy = 0.0, 0.0, 0.0, 0.0, 0.0
-            for eight in range(eights[block], eights[block + 1]):
+            for rows in (pulls, diagonals, others):
+                clear(rows, dues[block], dues[block + 1])
+            strained = held_back = nothing
+            cleared, end = eights[block], eights[block + 1]
+            for eight in range(eights[block], end):
+                while cleared < end and cleared <= eight + reach[block]:  # just before the first spring adds to them
+                    for rows in (pulls, diagonals, others):
+                        clear(rows, WIDTH * cleared, WIDTH * cleared + WIDTH)
+                    cleared += 1
                 here, velocity = load_rows(positions, eight), load_rows(velocities, eight)
-                free = here[3] > ZERO
-                mass, drag = masses(here[3]), step * widened(load_block(drags, eight, 1))
-                held = mass + drag
-                # Air pulls with c (wind - v), so that c h is added to the mass in the matrix.
-                x = mass * fall[0] + drag * (wind[0] - velocity[0])
-                y = mass * fall[1] + drag * (wind[1] - velocity[1])
-                z = mass * fall[2] + drag * (wind[2] - velocity[2])
-                diagonal, strained, lightest = held, nothing, here[3]
-                xx = yy = zz = xy = xz = yz = nothing
-                for slot in range(bounds[eight], bounds[eight + 1]):
+                begin, ends, target = bounds[eight], neighbors, bounds[eight]
+                if outside[eight] >= 0:
+                    ends, target = targets, outside[eight]
+                x = y = z = xx = yy = zz = xy = xz = yz = qx = qy = qz = nothing
+                for slot in range(begin, bounds[eight + 1]):
                     there = gather_rows(positions, neighbors, slot * WIDTH, 1)
-                    lightest = minimum(lightest, there[3])
+                    slip = sub(gather_rows(velocities, neighbors, slot * WIDTH, 1), velocity)
                     rest = widened(load_block(rests, kinds[2 * slot + 1], 1))
                     edge = sub(there, here)
                     inverse, stretch, tense = spring_shape(edge, rest)
                     stiffness, damping = load_block(strengths, kinds[2 * slot], STRENGTHS)
                     stiffness = widened(stiffness)
-                    alpha, along = spring_block(inverse, tense, stiffness, widened(damping), step)
+                    alpha, w = spring_block(inverse, tense, edge, stiffness, widened(damping), step)
                     store_block(coefficients, COEFFICIENTS * slot, alpha)
-                    store_block(coefficients, COEFFICIENTS * slot + 1, along)
+                    store_block(coefficients, COEFFICIENTS * slot + 1, w[0])
+                    store_block(coefficients, COEFFICIENTS * slot + 2, w[1])
+                    store_block(coefficients, COEFFICIENTS * slot + 3, w[2])
                     tension = stiffness * stretch
                     strained = strained + tension * stretch
-                    slip = sub(gather_rows(velocities, neighbors, slot * WIDTH, 1), velocity)
-                    pull = step * tension * inverse + along * dot(edge, slip)
-                    x, y, z = x + pull * edge[0], y + pull * edge[1], z + pull * edge[2]
-                    x, y, z = x + alpha * slip[0], y + alpha * slip[1], z + alpha * slip[2]
-                    if by_blocks:
-                        diagonal = diagonal + alpha
-                        ax, ay, az = along * edge[0], along * edge[1], along * edge[2]
-                        xx, yy, zz = xx + ax * edge[0], yy + ay * edge[1], zz + az * edge[2]
-                        xy, xz, yz = xy + ax * edge[1], xz + ax * edge[2], yz + ay * edge[2]
-                qx, qy, qz = held * fall[0], held * fall[1], held * fall[2]
-                if not all_lanes(lightest > ZERO):
-                    for slot in range(bounds[eight], bounds[eight + 1]):
-                        # In a fall only springs to what is pinned change their length.
-                        there = gather_rows(positions, neighbors, slot * WIDTH, 1)
-                        pinned = select(there[3] > ZERO, nothing, ONE)
-                        alpha, along = load_block(coefficients, slot, COEFFICIENTS)
-                        pull = times_spring(alpha, along, sub(there, here), fall)
-                        qx, qy, qz = qx + pinned * pull[0], qy + pinned * pull[1], qz + pinned * pull[2]
-                if by_blocks:
-                    blocks, own = floats_at(inverses), inverse_block(diagonal, (xx, yy, zz, xy, xz, yz))
-                    store_block(blocks, INVERSE_VALUES * eight, narrowed(own[0]))
-                    store_block(blocks, INVERSE_VALUES * eight + 1, narrowed(own[1]))
-                    store_block(blocks, INVERSE_VALUES * eight + 2, narrowed(own[2]))
-                    store_block(blocks, INVERSE_VALUES * eight + 3, narrowed(own[3]))
-                    store_block(blocks, INVERSE_VALUES * eight + 4, narrowed(own[4]))
-                    store_block(blocks, INVERSE_VALUES * eight + 5, narrowed(own[5]))
-                else:
-                    weight = select(free, ONE / select(free, held, ONE), ZERO)
-                    store_block(doubles_at(inverses), eight, weight)
-                r = (select(free, x, ZERO), select(free, y, ZERO), select(free, z, ZERO))
-                q = (select(free, qx, ZERO), select(free, qy, ZERO), select(free, qz, ZERO))
-                store_axes(residual, eight, r)
-                store_axes(product, eight, q)
-                total += sum_of_lanes(dot(r, precondition(inverses, eight, r)))
-                gained += sum_of_lanes(dot(r, fall))
-                held_back += sum_of_lanes(dot(q, fall))
-                moving = HALF * mass * dot(velocity, velocity)
-                energy += sum_of_lanes(moving + QUARTER * strained)
-                motion_energy += sum_of_lanes(moving)
-            partial[4 * sums + ids[block]] = motion_energy
-            partial[ids[block]] = total
-            partial[sums + ids[block]] = gained
-            partial[2 * sums + ids[block]] = held_back
-            partial[3 * sums + ids[block]] = energy
+                    pull, brake = step * tension * inverse, times_spring(alpha, w, slip)
+                    px, py, pz = pull * edge[0] + brake[0], pull * edge[1] + brake[1], pull * edge[2] + brake[2]
+                    wxx, wyy, wzz = alpha + w[0] * w[0], alpha + w[1] * w[1], alpha + w[2] * w[2]
+                    wxy, wxz, wyz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+                    fx = fy = fz = nothing
+                    lighter, heavier = minimum(here[3], there[3]), maximum(here[3], there[3])
+                    if not all_lanes(lighter > ZERO):
+                        changed = select(lighter > ZERO, nothing, select(heavier > ZERO, nothing + ONE, ZERO))
+                        f = times_spring(changed * alpha, w, (changed * fall[0], changed * fall[1], changed * fall[2]))
+                        fx, fy, fz = f[0], f[1], f[2]
+                        held_back = held_back + dot(f, fall)
+                    x, y, z, qx = x + px, y + py, z + pz, qx + fx
+                    xx, yy, zz, qy = xx + wxx, yy + wyy, zz + wzz, qy + fy
+                    xy, xz, yz, qz = xy + wxy, xz + wxz, yz + wyz, qz + fz
+                    place = (target + slot - begin) * WIDTH
+                    scatter_add(pulls, ends, place, 1, (-px, -py, -pz, fx))
+                    scatter_add(diagonals, ends, place, 1, (wxx, wyy, wzz, fy))
+                    scatter_add(others, ends, place, 1, (wxy, wxz, wyz, fz))
+                add_rows(pulls, eight, (x, y, z, qx))
+                add_rows(diagonals, eight, (xx, yy, zz, qy))
+                add_rows(others, eight, (xy, xz, yz, qz))
+            partial[2 * sums + ids[block]] = sum_of_lanes(held_back)
+            partial[3 * sums + ids[block]] = sum_of_lanes(HALF * strained)
 
     return assemble
+
+
+@cache
+def weigh_kernel(by_blocks):
+    """The right-hand side, the preconditioner, and what the matrix makes of a free fall, after `assemble`.
+
+    Five partial sums: the measure of the right-hand side, its product and that of the fall with the fall, the energy of
+    motion and springs, and that of motion alone. The first sum of each row becomes what is made of the fall.
+    `by_blocks`: whether the preconditioner is the inverse of each particle's own block, or of its mass.
+    Addresses: positions, velocities, motion, first eights, ids, claims, first claim of each block, three sums,
+    residual, inverses, number of blocks in all, partial sums, drag of each particle, wind.
+    """
+    precondition = times_block if by_blocks else times_inverse_mass
+    digest = source_digest(precondition)
+
+    @kernel
+    def weigh(addresses, first, last):
+        _ = digest  # part of the cache key
+        positions, velocities, motion = doubles_at(addresses[0]), doubles_at(addresses[1]), floats_at(addresses[2])
+        eights, ids = ints_at(addresses[3]), ints_at(addresses[4])
+        claims, claimed = ints_at(addresses[5]), ints_at(addresses[6])
+        pulls, diagonals, others = doubles_at(addresses[7]), doubles_at(addresses[8]), doubles_at(addresses[9])
+        residual, inverses, sums = doubles_at(addresses[10]), addresses[11], addresses[12]
+        partial, drags, wind = doubles_at(addresses[13]), floats_at(addresses[14]), floats_at(addresses[15])
+        step = np.float64(motion[STEP])
+        fall = (
+            spread_wide(motion[IMPULSE]),
+            spread_wide(motion[IMPULSE + 1]),
+            spread_wide(motion[IMPULSE + 2]),
+        )
+        for block in range(first, last):
+            for rows in (pulls, diagonals, others):
+                claim(rows, claims, claimed[block], claimed[block + 1])
+            total, gained, held_back, energy = 0.0, 0.0, 0.0, 0.0
+            for eight in range(eights[block], eights[block + 1]):
+                weight, velocity = load_rows(positions, eight)[3], load_rows(velocities, eight)
+                pull, diagonal, other = load_rows(pulls, eight), load_rows(diagonals, eight), load_rows(others, eight)
+                free = weight > ZERO
+                mass, drag = masses(weight), step * widened(load_block(drags, eight, 1))
+                held = mass + drag
+                # Air pulls with c (wind - v), so that c h is added to the mass in the matrix.
+                x = pull[0] + mass * fall[0] + drag * (wind[0] - velocity[0])
+                y = pull[1] + mass * fall[1] + drag * (wind[1] - velocity[1])
+                z = pull[2] + mass * fall[2] + drag * (wind[2] - velocity[2])
+                qx, qy, qz = pull[3] + held * fall[0], diagonal[3] + held * fall[1], other[3] + held * fall[2]
+                if by_blocks:
+                    blocks, own = floats_at(inverses), inverse_block(held, diagonal[:3] + other[:3])
+                    store_block(blocks, INVERSE_VALUES * eight, narrowed(select(free, own[0], ZERO)))
+                    store_block(blocks, INVERSE_VALUES * eight + 1, narrowed(select(free, own[1], ZERO)))
+                    store_block(blocks, INVERSE_VALUES * eight + 2, narrowed(select(free, own[2], ZERO)))
+                    store_block(blocks, INVERSE_VALUES * eight + 3, narrowed(select(free, own[3], ZERO)))
+                    store_block(blocks, INVERSE_VALUES * eight + 4, narrowed(select(free, own[4], ZERO)))
+                    store_block(blocks, INVERSE_VALUES * eight + 5, narrowed(select(free, own[5], ZERO)))
+                else:
+                    store_block(doubles_at(inverses), eight, select(free, ONE / select(free, held, ONE), ZERO))
+                r = (select(free, x, ZERO), select(free, y, ZERO), select(free, z, ZERO))
+                q = (select(free, qx, ZERO), select(free, qy, ZERO), select(free, qz, ZERO), pull[3])
+                store_axes(residual, eight, r)
+                store_rows(pulls, eight, q)
+                total += sum_of_lanes(dot(r, precondition(inverses, eight, r)))
+                gained += sum_of_lanes(dot(r, fall))
+                held_back += sum_of_lanes(select(free, held, ZERO) * dot(fall, fall))
+                energy += sum_of_lanes(HALF * mass * dot(velocity, velocity))
+            partial[ids[block]] = total
+            partial[sums + ids[block]] = gained
+            partial[2 * sums + ids[block]] += held_back
+            partial[3 * sums + ids[block]] += energy
+            partial[4 * sums + ids[block]] = energy
+
+    return weigh
 
 
 @cache
@@ -236,7 +324,7 @@ def start_kernel(by_blocks):
         for block in range(first, last):
             total = 0.0
             for eight in range(eights[block], eights[block + 1]):
-                r, q = load_block(residual, eight, AXES), load_block(product, eight, AXES)
+                r, q = load_block(residual, eight, AXES), load_rows(product, eight)
                 weight = load_rows(positions, eight)[3]
                 held = select(weight > ZERO, masses(weight) + step * widened(load_block(drags, eight, 1)), ZERO)
                 r = (r[0] - alpha * q[0], r[1] - alpha * q[1], r[2] - alpha * q[2])
@@ -253,42 +341,60 @@ def start_kernel(by_blocks):
 
 @cache
 def multiply_kernel():
-    """The matrix times the direction. Addresses: positions, direction, product, first eights, ids, bounds,
-    neighbors, coefficients, partial sums, numbers."""
+    """The matrix times the direction: what each block's springs add to its own rows, and to its dues.
+
+    The product with the direction is that of masses and of springs. Rows that are pinned get something too, which the
+    preconditioner leaves out. Addresses: direction, product, first eights, ids, bounds, neighbors, outside, targets,
+    first dues, reach, coefficients, partial sums, numbers.
+    """
     digest = source_digest(times_spring)
 
     @kernel
     def multiply(addresses, first, last):
         _ = digest  # part of the cache key
-        positions, direction, product = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
-        eights, ids, bounds = ints_at(addresses[3]), ints_at(addresses[4]), ints_at(addresses[5])
-        neighbors, coefficients = ints_at(addresses[6]), doubles_at(addresses[7])
-        partial, numbers = doubles_at(addresses[8]), doubles_at(addresses[9])
+        direction, product = doubles_at(addresses[0]), doubles_at(addresses[1])
+        eights, ids, bounds = ints_at(addresses[2]), ints_at(addresses[3]), ints_at(addresses[4])
+        neighbors, outside, targets = ints_at(addresses[5]), ints_at(addresses[6]), ints_at(addresses[7])
+        dues, reach, coefficients = ints_at(addresses[8]), ints_at(addresses[9]), doubles_at(addresses[10])
+        partial, numbers = doubles_at(addresses[11]), doubles_at(addresses[12])
+        nothing = spread_wide(ZERO)
         if numbers[DONE] == 0:
             for block in range(first, last):
-                total = 0.0
-                for eight in range(eights[block], eights[block + 1]):
-                    here, p = load_rows(positions, eight), load_rows(direction, eight)
-                    x, y, z = p[3] * p[0], p[3] * p[1], p[3] * p[2]
-                    for slot in range(bounds[eight], bounds[eight + 1]):
-                        edge = sub(here, gather_rows(positions, neighbors, slot * WIDTH, 1))
+                clear(product, dues[block], dues[block + 1])
+                total, begun, end = nothing, eights[block], eights[block + 1]
+                for eight in range(eights[block], end):
+                    # Rows begin with their mass just before the first spring adds to them.
+                    while begun < end and begun <= eight + reach[block]:
+                        p = load_rows(direction, begun)
+                        q = (p[3] * p[0], p[3] * p[1], p[3] * p[2], nothing)
+                        store_rows(product, begun, q)
+                        total = total + dot(p, q)
+                        begun += 1
+                    p, x, y, z = load_rows(direction, eight), nothing, nothing, nothing
+                    begin, ends, target = bounds[eight], neighbors, bounds[eight]
+                    if outside[eight] >= 0:
+                        ends, target = targets, outside[eight]
+                    for slot in range(begin, bounds[eight + 1]):
                         u = sub(p, gather_rows(direction, neighbors, slot * WIDTH, 1))
-                        alpha, along = load_block(coefficients, slot, COEFFICIENTS)
-                        pull = times_spring(alpha, along, edge, u)
+                        alpha, wx, wy, wz = load_block(coefficients, slot, COEFFICIENTS)
+                        prefetch_block(coefficients, slot + AHEAD, COEFFICIENTS)
+                        pull = times_spring(alpha, (wx, wy, wz), u)
                         x, y, z = x + pull[0], y + pull[1], z + pull[2]
-                    free = p[3] > ZERO
-                    q = (select(free, x, ZERO), select(free, y, ZERO), select(free, z, ZERO))
-                    store_axes(product, eight, q)
-                    total += sum_of_lanes(dot(p, q))
-                partial[ids[block]] = total
+                        total = total + dot(u, pull)
+                        place = (target + slot - begin) * WIDTH
+                        scatter_add(product, ends, place, 1, (-pull[0], -pull[1], -pull[2], nothing))
+                    add_rows(product, eight, (x, y, z, nothing))
+                partial[ids[block]] = sum_of_lanes(total)
 
     return multiply
 
 
 @cache
 def descend_kernel(by_blocks):
-    """The residual after a step along the direction. Addresses: residual, product, first eights, ids, partial sums,
-    numbers, inverses."""
+    """The residual after a step along the direction, whose product takes over what is due to it.
+
+    Addresses: residual, product, first eights, ids, partial sums, numbers, inverses, claims, first claim of each block.
+    """
     precondition = times_block if by_blocks else times_inverse_mass
     digest = source_digest(precondition)
 
@@ -298,12 +404,14 @@ def descend_kernel(by_blocks):
         residual, product = doubles_at(addresses[0]), doubles_at(addresses[1])
         eights, ids = ints_at(addresses[2]), ints_at(addresses[3])
         partial, numbers = doubles_at(addresses[4]), doubles_at(addresses[5])
+        claims, claimed = ints_at(addresses[7]), ints_at(addresses[8])
         if numbers[DONE] == 0:
             alpha = numbers[ALPHA]
             for block in range(first, last):
+                claim(product, claims, claimed[block], claimed[block + 1])
                 total = 0.0
                 for eight in range(eights[block], eights[block + 1]):
-                    r, q = load_block(residual, eight, AXES), load_block(product, eight, AXES)
+                    r, q = load_block(residual, eight, AXES), load_rows(product, eight)
                     r = (r[0] - alpha * q[0], r[1] - alpha * q[1], r[2] - alpha * q[2])
                     store_axes(residual, eight, r)
                     total += sum_of_lanes(dot(r, precondition(addresses[6], eight, r)))

@@ -21,7 +21,7 @@ from ..errors import SimulationError
 from . import barrier
 from .compile import call_kernel, compiled, compiled_parallel, source_digest
 
-ARGUMENTS = 18
+ARGUMENTS = 20
 SWEEP = np.dtype(
     [
         ("kernel", np.int64),

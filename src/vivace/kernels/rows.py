@@ -67,13 +67,25 @@ def _as_computed(builder, vector):
     return builder.call(builder.module.declare_intrinsic(f"llvm.arithmetic.fence.{suffix}", (), function), [vector])
 
 
-def _store_rows(builder, pointers, row):
+def _single_rows(builder, row):
+    """A row of lanes as eight rows, in the order of the lanes."""
     pairs = [
         _as_computed(builder, pair) for pair in _transpose(builder, [builder.extract_value(row, i) for i in range(4)])
     ]
-    for lane, pointer in enumerate(pointers):
+    for lane in range(WIDTH):
         pair, half = pairs[lane % 4], lane // 4 * 4
-        builder.store(shuffle(builder, pair, pair, list(range(half, half + 4))), pointer, align=16)
+        yield shuffle(builder, pair, pair, list(range(half, half + 4)))
+
+
+def _store_rows(builder, pointers, row):
+    for value, pointer in zip(_single_rows(builder, row), pointers):
+        builder.store(value, pointer, align=16)
+
+
+def _add_rows(builder, pointers, row):
+    """One after the other, since the same row may be among them twice."""
+    for value, pointer in zip(_single_rows(builder, row), pointers):
+        builder.store(builder.fadd(builder.load(pointer, align=16), value), pointer, align=16)
 
 
 @intrinsic(prefer_literal=True)
@@ -141,6 +153,18 @@ def scatter_rows(typing_context, rows, indices, first, stride, row):
     return types.none(rows, indices, types.int64, types.int64, row_type), generate
 
 
+@intrinsic
+def scatter_add(typing_context, rows, indices, first, stride, row):
+    """Add a row of lanes to the rows indices[first + lane * stride], lane after lane: a row may be there twice."""
+
+    def generate(context, builder, signature, args):
+        *place, row = args
+        _add_rows(builder, list(_listed_rows(builder, *place)), row)
+        return context.get_dummy_value()
+
+    return types.none(rows, indices, types.int64, types.int64, _rows_at(rows)), generate
+
+
 def _block_of_rows(builder, rows, block):
     """Addresses of the eight rows of a block."""
     first = builder.mul(block, ir.Constant(INDEX, WIDTH))
@@ -169,6 +193,17 @@ def store_rows(typing_context, rows, block, row):
     return types.none(rows, types.int64, _rows_at(rows)), generate
 
 
+@intrinsic
+def add_rows(typing_context, rows, block, row):
+    """Add to rows 8 * block to 8 * block + 7."""
+
+    def generate(context, builder, signature, args):
+        _add_rows(builder, list(_block_of_rows(builder, *args[:2])), args[2])
+        return context.get_dummy_value()
+
+    return types.none(rows, types.int64, _rows_at(rows)), generate
+
+
 def _lanes_pointer(builder, values, block, blocks_apart=1, offset=0):
     place = builder.add(
         builder.mul(block, ir.Constant(INDEX, WIDTH * blocks_apart)), ir.Constant(INDEX, WIDTH * offset)
@@ -190,6 +225,39 @@ def load_block(typing_context, values, block, count):
         return loaded[0] if size == 1 else context.make_tuple(builder, result, loaded)
 
     return result(values, types.int64, count), generate
+
+
+def _prefetch(builder, pointer):
+    """Have a cache line fetched before it is loaded."""
+    byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
+    function = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
+    read, keep, data = (ir.Constant(whole, number) for number in (0, 3, 1))
+    prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), function)
+    builder.call(prefetch, [builder.bitcast(pointer, byte), read, keep, data])
+
+
+@intrinsic(prefer_literal=True)
+def prefetch_block(typing_context, values, block, count):
+    """Have the `count` values of eight constraints fetched, as `load_block` will load them."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+    size = count.literal_value
+
+    def generate(context, builder, signature, args):
+        for i in range(size):
+            _prefetch(builder, _lanes_pointer(builder, args[0], args[1], size, i))
+        return context.get_dummy_value()
+
+    return types.none(values, types.int64, count), generate
+
+
+@intrinsic
+def prefetch_row(typing_context, rows, row):
+    def generate(context, builder, signature, args):
+        _prefetch(builder, _row_pointer(builder, *args))
+        return context.get_dummy_value()
+
+    return types.none(rows, types.int32), generate
 
 
 @intrinsic

@@ -312,6 +312,7 @@ class Page:
         if step:
             total = step["milliseconds"]["total"]
             text += f"\n\n{total:.1f} ms a step, {step['substeps']} x {step['iterations']}, {step['threads']} threads"
+            text += f" on each of {step['ranks']} ranks" if step["ranks"] > 1 else ""
         if report["problem"]:
             text += f"\n\n**{report['problem']}**"
         self._status.content = text

@@ -20,7 +20,8 @@ COLLIDER_ROUNDS, CONTACT_ROUNDS = 2, 4
 class ImplicitEuler:
     """Iterations are those of conjugate gradients; paper 004 has 5.
 
-    tolerance: end them when the residual has fallen to this share of the first; 0 always does all.
+    tolerance: end them when the residual has fallen to this share of the first; 0 does all until nothing is left
+        (1e-20).
     preconditioner: "block-jacobi" divides the residual by each particle's own 3x3 block of the matrix; "mass" by its
         mass alone, as the paper's method does where all masses are equal. That takes many more iterations: with too
         few, cloth sinks as if in honey.
