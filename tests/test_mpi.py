@@ -15,6 +15,8 @@ import pytest
 
 import vivace as vv
 from vivace import checkpoint
+from vivace.cluster import RANK_NAMES
+from vivace.cluster.launch import mpiexec_command
 from vivace.cluster.watchdog import Pulse, Watch
 from vivace.net_parts import NetCut, part_of
 from vivace.parts import assign
@@ -48,11 +50,11 @@ np.savez(name, positions=simulation.positions, velocities=simulation.velocities)
 """
 
 
-def run_program(folder, ranks, frames, name):
+def run_program(folder, ranks, frames, name, mpiexec=MPIEXEC, **options):
     (folder / "program.py").write_text(PROGRAM)
-    start = [] if ranks is None else [str(MPIEXEC), "-n", str(ranks)]
+    start = [] if ranks is None else mpiexec_command(mpiexec, ranks)
     command = [*start, sys.executable, "program.py", str(frames), name, "cpu" if ranks is None else "mpi"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, **options)
     assert done.returncode == 0, done.stderr
     return np.load(folder / f"{name}.npz")
 
@@ -95,7 +97,7 @@ def test_a_million_particles_on_two_ranks_fit_into_two_gigabytes(tmp_path):
     for particles in (2500, 1_000_000):  # a compiler needs memory too
         for old in tmp_path.glob("*.most"):
             old.unlink()
-        command = [str(MPIEXEC), "-n", "2", sys.executable, "memory.py", str(particles)]
+        command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "memory.py", str(particles)]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
     peaks = [int(file.read_text()) for file in tmp_path.glob("*.most")]
@@ -157,7 +159,8 @@ def ranks_of(supervisor):
                 arguments = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"VIVACE_WATCH=" in environment and b"PMI_RANK=" in environment and b"vivace" in arguments:
+            of_job = any(f"{name}=".encode() in environment for name in RANK_NAMES)
+            if b"VIVACE_WATCH=" in environment and of_job and b"vivace" in arguments:
                 found.append(int(entry.name))
     return found
 
@@ -244,7 +247,7 @@ def test_the_program_of_the_guide_runs_on_two_ranks(tmp_path):
     guide = (Path(__file__).parents[1] / "docs" / "cluster.md").read_text()
     (program,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     (tmp_path / "program.py").write_text(program)
-    command = [str(MPIEXEC), "-n", "2", sys.executable, "program.py"]
+    command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.count("Solve(iterations=40") == 3, done.stderr
 
@@ -252,16 +255,62 @@ def test_the_program_of_the_guide_runs_on_two_ranks(tmp_path):
 @needs_mpiexec
 def test_ranks_of_different_versions_refuse_to_work_together(tmp_path):
     program = """
-import os
+from mpi4py import MPI
 import vivace.backends.mpi_join as mpi
-if os.environ["PMI_RANK"] == "1":
+if MPI.COMM_WORLD.rank == 1:
     mpi._sources = lambda: "another"
 mpi.join()
 """
     (tmp_path / "program.py").write_text(program)
-    command = [str(MPIEXEC), "-n", "2", sys.executable, "program.py"]
+    command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode != 0 and re.search(r"rank 1 on \S+ has vivace .*another.*, rank 0 has", done.stderr)
+
+
+def mpiexec_that_says(folder, version):
+    path = folder / "mpiexec"
+    path.write_text(f"#!/bin/sh\necho '{version}'\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+def test_each_mpiexec_is_spoken_to_in_its_own_words(tmp_path, monkeypatch):
+    hosts, environment = ["a", "b"], {"VIVACE_WATCH": "here", "NUMBA_NUM_THREADS": "4", "HOME": "/"}
+    hydra = mpiexec_that_says(tmp_path, "HYDRA build details:")
+    assert mpiexec_command(hydra, 2) == [str(hydra), "-n", "2"]
+    assert mpiexec_command(hydra, 2, hosts, environment) == [str(hydra), "-hosts", "a,b", "-n", "2"]
+    for version in ("mpiexec (Open MPI) 5.0.11", "mpiexec (OpenRTE) 4.1.4"):
+        open_mpi = mpiexec_that_says(tmp_path, version)
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        alone = [str(open_mpi), "--oversubscribe", "--bind-to", "none"]
+        assert mpiexec_command(open_mpi, 2, [], environment) == [*alone, "-n", "2"]
+        told = ["-x", "NUMBA_NUM_THREADS", "-x", "VIVACE_WATCH"]
+        found = mpiexec_command(open_mpi, 3, hosts, environment)
+        assert found == [*alone, "--host", "a:2,b:2", *told, "-n", "3"]
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        assert mpiexec_command(open_mpi, 2) == [*alone, "--allow-run-as-root", "-n", "2"]
+
+
+def open_mpi():
+    """An mpiexec of Open MPI on the path."""
+    for name in ("mpiexec.openmpi", "mpiexec"):
+        found = shutil.which(name)
+        if found and "--oversubscribe" in mpiexec_command(Path(found), 1):
+            return Path(found)
+    return None
+
+
+@pytest.mark.skipif(open_mpi() is None, reason="no Open MPI on the path")
+def test_same_bits_under_open_mpi(tmp_path):
+    environment = {**os.environ, "MPI4PY_LIBMPI": "libmpi.so.40"}
+    trial = [sys.executable, "-c", "from mpi4py import MPI; assert MPI.get_vendor()[0] == 'Open MPI'"]
+    if subprocess.run(trial, env=environment, capture_output=True).returncode:
+        pytest.skip("mpi4py does not find the library of this Open MPI")
+    expected = run_program(tmp_path, None, 100, "alone")
+    for ranks in (2, 3):
+        found = run_program(tmp_path, ranks, 100, f"on{ranks}", open_mpi(), env=environment)
+        np.testing.assert_array_equal(found["positions"], expected["positions"])
 
 
 def test_without_mpi4py_it_says_what_to_install(tmp_path):
@@ -272,16 +321,18 @@ def test_without_mpi4py_it_says_what_to_install(tmp_path):
 
 @needs_mpiexec
 def test_under_an_mpiexec_of_ones_own_the_command_joins(tmp_path):
-    command = [str(MPIEXEC), "-n", "2", sys.executable, "-m", "vivace", "run", *map(str, SCENE), "--frames", "5"]
+    run = [sys.executable, "-m", "vivace", "run", *map(str, SCENE), "--frames", "5"]
+    command = [*mpiexec_command(MPIEXEC, 2), *run]
     done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["frames"] == 5
-    many = [len(os.sched_getaffinity(0)) + 1 if part == "2" else part for part in command[:3]]
-    crowd = subprocess.run([*map(str, many), *command[3:]], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert crowd.returncode == 0 and f"warning: {many[2]} ranks share" in crowd.stderr
-    threads = ["--threads", str(many[2])]
+    many = len(os.sched_getaffinity(0)) + 1
+    crowded = [*mpiexec_command(MPIEXEC, many), *run]
+    crowd = subprocess.run(crowded, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert crowd.returncode == 0 and f"warning: {many} ranks share" in crowd.stderr
+    threads = ["--threads", str(many)]
     crowd = subprocess.run([*command, *threads], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert crowd.returncode == 0 and f"warning: 2 ranks of {many[2]} threads share" in crowd.stderr
+    assert crowd.returncode == 0 and f"warning: 2 ranks of {many} threads share" in crowd.stderr
     wrong = subprocess.run([*command, "--ranks", "3"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert wrong.returncode != 0 and "--ranks is 3, but 2 ranks were started" in wrong.stderr
 
@@ -358,7 +409,8 @@ def four_hosts(tmp_path):
 @pytest.mark.skipif(not can_make_namespaces(), reason="no network namespaces can be made here")
 def test_four_hosts_of_which_one_is_cut_off(tmp_path, four_hosts):
     cut = four_hosts
-    environment = {**os.environ, "HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(tmp_path / "ssh")}
+    names = "HYDRA_LAUNCHER_EXEC", "PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent"  # MPICH, Open MPI 5 and 4
+    environment = {**os.environ, "HYDRA_LAUNCHER": "ssh", **dict.fromkeys(names, str(tmp_path / "ssh"))}
 
     def command(*arguments):
         return ["ip", "netns", "exec", "vv1", sys.executable, "-m", "vivace", *map(str, arguments)]
@@ -423,7 +475,7 @@ np.savez(sys.argv[2], positions=other.positions, moved=moved, shares=shares)
 @needs_mpiexec
 def test_blocks_leave_a_rank_that_has_more_to_do_and_another_simulation_takes_the_ranks_over(tmp_path):
     (tmp_path / "uneven.py").write_text(UNEVEN)
-    for start, backend in (([], "cpu"), ([str(MPIEXEC), "-n", "2"], "mpi")):
+    for start, backend in (([], "cpu"), (mpiexec_command(MPIEXEC, 2), "mpi")):
         command = [*start, sys.executable, "uneven.py", backend, backend]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
         assert done.returncode == 0, done.stderr
@@ -459,7 +511,7 @@ simulation.step()
 @needs_mpiexec
 def test_a_simulation_on_ranks_returns_to_its_checkpoint_and_refuses_to_be_held(tmp_path):
     (tmp_path / "returning.py").write_text(RETURNING)
-    command = [str(MPIEXEC), "-n", "2", sys.executable, "returning.py"]
+    command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "returning.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "grab: points cannot be held on several ranks, so far\n"

@@ -9,6 +9,7 @@ import pytest
 
 import vivace as vv
 from vivace import colored_parts
+from vivace.cluster.launch import mpiexec_command
 from vivace.colored_parts import ColoredCut, Reach
 from vivace.parts import assign
 
@@ -72,7 +73,7 @@ np.savez(name, **found)
 
 def run_program(folder, ranks, name):
     (folder / "program.py").write_text(PROGRAM)
-    start = [] if ranks is None else [str(MPIEXEC), "-n", str(ranks)]
+    start = [] if ranks is None else mpiexec_command(MPIEXEC, ranks)
     command = [*start, sys.executable, "program.py", name, "cpu" if ranks is None else "mpi"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ..errors import InputError
@@ -16,6 +17,8 @@ GRACE = 5.0  # [s] for a job to end by itself
 BAD_INPUT, INTERRUPTED = 2, 130
 # Options that a job which goes on has again; all else is in its checkpoint.
 KEPT, KEPT_FLAGS = ("--frames", "--threads", "--every", "--out", "--report"), ("--json", "--check")
+# What ranks on other hosts have of this environment under Open MPI, which tells them nothing else; MPICH tells all.
+TOLD = ("VIVACE_", "NUMBA_", "OMP_", "PYTHON", "MPI4PY_")
 
 
 def find_mpiexec() -> Path:
@@ -27,15 +30,20 @@ def find_mpiexec() -> Path:
     return Path(found)
 
 
-def mpiexec_command(mpiexec: Path, ranks: int, hosts: Sequence[str]) -> list[str]:
+def mpiexec_command(
+    mpiexec: Path, ranks: int, hosts: Sequence[str] = (), environment: Mapping[str, str] = os.environ
+) -> list[str]:
     """How to start so many ranks; MPICH and Open MPI have different words for it."""
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
     command = [str(mpiexec)]
     if "Open MPI" in version or "OpenRTE" in version or "prrte" in version.lower():
         command += ["--oversubscribe", "--bind-to", "none"]
         command += ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        command += ["-x", VARIABLE]
-        command += ["--host", ",".join(hosts)] if hosts else []
+        if hosts:
+            told = sorted(name for name in environment if name.startswith(TOLD))
+            each = -(-ranks // len(hosts))
+            command += ["--host", ",".join(f"{host}:{each}" for host in hosts)]
+            command += [part for name in told for part in ("-x", name)]
     elif hosts:
         command += ["-hosts", ",".join(hosts)]
     return [*command, "-n", str(ranks)]
@@ -99,8 +107,9 @@ def with_values(arguments: Sequence[str], name: str) -> list[str]:
 def _run_once(arguments: Sequence[str], ranks: int, hosts: Sequence[str]) -> tuple[int, str | None]:
     """Exit code of a job, and who was lost."""
     watch = Watch(ranks, address_towards(hosts[-1]) if hosts else "127.0.0.1")
-    command = [*mpiexec_command(find_mpiexec(), ranks, hosts), sys.executable, "-m", "vivace", *arguments]
     environment = {**os.environ, VARIABLE: watch.place}
+    start = mpiexec_command(find_mpiexec(), ranks, hosts, environment)
+    command = [*start, sys.executable, "-m", "vivace", *arguments]
     job = subprocess.Popen(command, env=environment, start_new_session=True)
     before = {which: signal.signal(which, lambda *_: watch.interrupt()) for which in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -110,15 +119,25 @@ def _run_once(arguments: Sequence[str], ranks: int, hosts: Sequence[str]) -> tup
             if watch.lost:
                 since = since or time.monotonic()
                 if time.monotonic() - since > GRACE:  # it waits for a host that is gone
-                    os.killpg(job.pid, signal.SIGKILL)
+                    _end(job.pid)
         time.sleep(0.3 if job.returncode else 0)  # who was lost may be known a moment later
         return _exit_code(job.returncode), watch.lost if job.returncode else None
     finally:
         if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
+            _end(job.pid)
         for which, handler in before.items():
             signal.signal(which, handler)
         watch.close()
+
+
+def _end(session: int) -> None:
+    """Kill an mpiexec and all that it has started here; Open MPI gives each ssh a process group of its own."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.getsid(int(entry.name)) == session:
+                os.kill(int(entry.name), signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGKILL)
 
 
 def _exit_code(code: int) -> int:
