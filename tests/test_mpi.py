@@ -313,6 +313,26 @@ def test_same_bits_under_open_mpi(tmp_path):
         np.testing.assert_array_equal(found["positions"], expected["positions"])
 
 
+BOUND = """
+import os, warnings
+from mpi4py import MPI
+cores = sorted(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {cores[MPI.COMM_WORLD.rank]})
+warnings.simplefilter("error")
+mpi_join.join()
+print(mpi_join.most_threads())
+"""
+
+
+@needs_mpiexec
+@pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="needs two cores")
+def test_ranks_with_a_core_each_do_not_crowd(tmp_path):
+    (tmp_path / "bound.py").write_text(BOUND)
+    command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "bound.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout == "1\n", done.stderr
+
+
 def test_without_mpi4py_it_says_what_to_install(tmp_path):
     (tmp_path / "mpi4py.py").write_text("raise ImportError('none here')")
     answer = vivace("run", *SCENE, "--ranks", 2, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)})

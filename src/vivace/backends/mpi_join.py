@@ -21,7 +21,7 @@ from .mpi_rank import Rank
 from .mpi_talk import COMMAND, send
 
 ENDINGS = signal.SIGINT, signal.SIGTERM
-_here: list[int] = []  # how many ranks are on this host
+_here: list[tuple[int, int]] = []  # how many ranks are on this host, and the cores that they have together
 _asked: list[int] = []  # signals that want an end
 
 
@@ -35,7 +35,9 @@ def join() -> Any:
     if comm.size == 1 and VARIABLE not in os.environ:
         return comm
     pulse = _start_pulse(comm)
-    hosts = _check_versions(comm, pulse)
+    _check_versions(comm, pulse)
+    here = [cores for host, cores in comm.allgather((socket.gethostname(), _cores())) if host == socket.gethostname()]
+    _here.append((len(here), len(set().union(*here))))
     if comm.rank:
         for ending in ENDINGS:
             signal.signal(ending, signal.SIG_IGN)  # the first rank is told too, and ends them
@@ -52,17 +54,26 @@ def join() -> Any:
     if threading.current_thread() is threading.main_thread():
         for ending in ENDINGS:
             signal.signal(ending, _interrupt)
-    _here.append(hosts.count(hosts[0]))
     warn_of_crowding(1)
     return comm
 
 
 def warn_of_crowding(threads: int) -> None:
     """Say when the ranks on this host, with so many threads each, are more than its cores."""
-    ranks = (_here or [1])[0]
-    if ranks > 1 and ranks * threads > core_count():
+    ranks, cores = _shared()
+    if ranks > 1 and ranks * threads > cores:
         of = f" of {threads} threads" if threads > 1 else ""
-        warnings.warn(f"{ranks} ranks{of} share {core_count()} cores: those that wait keep them busy", stacklevel=2)
+        warnings.warn(f"{ranks} ranks{of} share {cores} cores: those that wait keep them busy", stacklevel=2)
+
+
+def _shared() -> tuple[int, int]:
+    """How many ranks are on this host, and the cores that they have together."""
+    return _here[0] if _here else (1, core_count())
+
+
+def _cores() -> set[int]:
+    """The cores that this rank may use: a launcher may give each rank its own."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(core_count()))
 
 
 def _interrupt(which: int, _: Any) -> None:
@@ -83,8 +94,8 @@ def _start_pulse(comm: Any) -> Pulse:
     return Pulse(comm.bcast(place), comm.rank)
 
 
-def _check_versions(comm: Any, pulse: Pulse) -> list[str]:
-    """All ranks must run the same program, or they would not agree on what they send; gives their hosts."""
+def _check_versions(comm: Any, pulse: Pulse) -> None:
+    """All ranks must run the same program, or they would not agree on what they send."""
     own = f"vivace {version('vivace')} ({_sources()}), Numba {version('numba')}, NumPy {version('numpy')}"
     found = comm.allgather((socket.gethostname(), own))
     for rank, (host, other) in enumerate(found):
@@ -93,7 +104,6 @@ def _check_versions(comm: Any, pulse: Pulse) -> list[str]:
             if comm.rank == 0:
                 raise InputError(f"rank {rank} on {host} has {other}, rank 0 has {own}; all must be the same")
             sys.exit(2)
-    return [host for host, _ in found]
 
 
 def _sources() -> str:
@@ -107,7 +117,8 @@ def _sources() -> str:
 def most_threads() -> int:
     """The cores of this host are shared by the ranks on it."""
     join()
-    return max(core_count() // (_here or [1])[0], 1)
+    ranks, cores = _shared()
+    return max(cores // ranks, 1)
 
 
 def obey_interrupts() -> None:
