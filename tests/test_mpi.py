@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import vivace as vv
 from vivace import checkpoint
+from vivace.backends import mpi_join
 from vivace.cluster import RANK_NAMES
 from vivace.cluster.launch import mpiexec_command
 from vivace.cluster.watchdog import Pulse, Watch
@@ -267,6 +269,15 @@ mpi.join()
     assert done.returncode != 0 and re.search(r"rank 1 on \S+ has vivace .*another.*, rank 0 has", done.stderr)
 
 
+@pytest.mark.parametrize("name", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
+def test_an_mpiexec_of_another_mpi_is_refused(name, monkeypatch):
+    alone = SimpleNamespace(COMM_WORLD=SimpleNamespace(size=1), get_vendor=lambda: ("Open MPI", (5, 0, 11)))
+    monkeypatch.setattr(mpi_join, "extra", lambda *_: alone)
+    monkeypatch.setenv(name, "3")
+    with pytest.raises(vv.InputError, match=r"has started 3 processes, but Open MPI 5\.0\.11, .* knows of 1"):
+        mpi_join.join.__wrapped__()
+
+
 def mpiexec_that_says(folder, version):
     path = folder / "mpiexec"
     path.write_text(f"#!/bin/sh\necho '{version}'\n")
@@ -318,6 +329,7 @@ import os, warnings
 from mpi4py import MPI
 cores = sorted(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {cores[MPI.COMM_WORLD.rank]})
+from vivace.backends import mpi_join
 warnings.simplefilter("error")
 mpi_join.join()
 print(mpi_join.most_threads())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import extra
+from ..cluster import told_size
 from ..cluster.watchdog import VARIABLE, Pulse, Watch, address_towards
 from ..errors import InputError
 from ..kernels.region import core_count
@@ -31,7 +32,14 @@ def join() -> Any:
 
     They end with it: what comes after this in a program is the first rank's.
     """
-    comm = extra("mpi4py.MPI", "mpi").COMM_WORLD
+    library = extra("mpi4py.MPI", "mpi")
+    comm = library.COMM_WORLD
+    if comm.size < told_size():
+        name, release = library.get_vendor()
+        raise InputError(
+            f"mpiexec has started {told_size()} processes, but {name} {'.'.join(map(str, release))}, which mpi4py uses "
+            f"here, knows of {comm.size}: take the mpiexec of that MPI"
+        )
     if comm.size == 1 and VARIABLE not in os.environ:
         return comm
     pulse = _start_pulse(comm)
