@@ -657,7 +657,8 @@ def test_a_watch_tells_who_was_lost_and_lets_go_who_says_farewell():
     time.sleep(0.5)
     assert watch.lost is None
     watch.close()
-    stranger = Watch(1)
+    told = []
+    stranger = Watch(1, say=told.append)
     place = stranger.place.rsplit(":", 1)[0] + ":wrong"
     program = "import sys; from vivace.cluster.watchdog import Pulse; Pulse(sys.argv[1], 3); import os; os._exit(0)"
     subprocess.run([sys.executable, "-c", program, place], timeout=60)
@@ -665,5 +666,5 @@ def test_a_watch_tells_who_was_lost_and_lets_go_who_says_farewell():
     assert stranger.lost is None  # nobody of ours
     subprocess.run([sys.executable, "-c", program, stranger.place], timeout=60)
     time.sleep(0.5)
-    assert re.match(r"rank 3 on \S+ has ended without a word", stranger.lost)
+    assert re.match(r"rank 3 on \S+ has ended without a word", stranger.lost) and told == [stranger.lost]
     stranger.close()

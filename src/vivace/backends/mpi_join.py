@@ -96,10 +96,14 @@ def _start_pulse(comm: Any) -> Pulse:
     place = os.environ.get(VARIABLE)
     if comm.rank == 0 and place is None:
         others = [host for host in comm.gather(socket.gethostname()) if host != socket.gethostname()]
-        place = Watch(comm.size, address_towards(others[0]) if others else "127.0.0.1").place
+        place = Watch(comm.size, address_towards(others[0]) if others else "127.0.0.1", _complain).place
     elif place is None:
         comm.gather(socket.gethostname())
     return Pulse(comm.bcast(place), comm.rank)
+
+
+def _complain(why: str) -> None:
+    print(f"vivace: {why}; the job is ended", file=sys.stderr, flush=True)
 
 
 def _check_versions(comm: Any, pulse: Pulse) -> None:

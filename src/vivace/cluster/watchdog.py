@@ -34,10 +34,10 @@ class Watched:
 
 
 class Watch:
-    """Listens to the ranks. `lost` says who is gone and why, as soon as one is; then all are told to end."""
+    """Listens to the ranks. `lost` is who is gone and why, which it says as soon as one is; then all shall end."""
 
-    def __init__(self, ranks: int, address: str = "127.0.0.1"):
-        self.ranks, self.token = ranks, secrets.token_hex(16)
+    def __init__(self, ranks: int, address: str = "127.0.0.1", say: Callable[[str], None] = lambda _: None):
+        self.ranks, self.token, self.say = ranks, secrets.token_hex(16), say
         self.lost: str | None = None
         self._listener = socket.create_server((address, 0))
         self.place = f"{address}:{self._listener.getsockname()[1]}:{self.token}"
@@ -110,6 +110,7 @@ class Watch:
     def _lose(self, why: str) -> None:
         if self.lost is None:
             self.lost = why
+            self.say(why)
             self._tell(END)
 
     def _tell(self, word: bytes, whom: Callable[[Watched], bool] = lambda _: True) -> None:
