@@ -126,7 +126,7 @@ def test_runs_killed_at_any_frame_go_on_on_another_number_of_ranks_to_the_same_b
         wanted, deadline = int(generator.integers(1, 50)), time.monotonic() + 120
         while frame_of(tmp_path / "run.ckpt") < wanted and time.monotonic() < deadline:
             time.sleep(0.002)
-        kill_a_rank(job.pid, generator)
+        kill_a_rank(tmp_path, generator)
         _, text = job.communicate(timeout=60)
         assert job.returncode == 1 and b"has ended without a word" in text and b"vivace resume run.ckpt" in text
         done = frame_of(tmp_path / "run.ckpt")
@@ -151,25 +151,26 @@ def frame_of(path):
         return 0
 
 
-def ranks_of(supervisor):
-    """Processes that a supervisor's mpiexec has started."""
+def ranks_of(folder):
+    """Ranks of the job that was started in a folder; other jobs may run beside it."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 environment = (entry / "environ").read_bytes()
                 arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                here = (entry / "cwd").samefile(folder)
             except OSError:
                 continue
             of_job = any(f"{name}=".encode() in environment for name in RANK_NAMES)
-            if b"VIVACE_WATCH=" in environment and of_job and b"vivace" in arguments:
+            if here and b"VIVACE_WATCH=" in environment and of_job and b"vivace" in arguments:
                 found.append(int(entry.name))
     return found
 
 
-def kill_a_rank(supervisor, generator):
+def kill_a_rank(folder, generator):
     deadline = time.monotonic() + 60
-    while not (ranks := ranks_of(supervisor)) and time.monotonic() < deadline:
+    while not (ranks := ranks_of(folder)) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(int(generator.choice(ranks)), signal.SIGKILL)
 
@@ -184,7 +185,7 @@ def test_a_job_restarts_by_itself_and_ends_as_it_would_have(tmp_path):
     deadline = time.monotonic() + 120
     while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
         time.sleep(0.002)
-    kill_a_rank(job.pid, np.random.default_rng(0))
+    kill_a_rank(tmp_path, np.random.default_rng(0))
     _, text = job.communicate(timeout=200)
     assert job.returncode == 0 and b"the job starts again from run.ckpt on 2 ranks" in text
     ends = [np.load(tmp_path / name)["positions"][-1] for name in ("film.npz", "whole.npz")]
@@ -377,7 +378,7 @@ def test_a_rank_that_is_stopped_is_missed_within_30_seconds(tmp_path):
     deadline = time.monotonic() + 120
     while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
         time.sleep(0.01)
-    victim = max(ranks_of(job.pid))
+    victim = max(ranks_of(tmp_path))
     os.kill(victim, signal.SIGSTOP)
     since = time.monotonic()
     _, text = job.communicate(timeout=60)
@@ -386,7 +387,7 @@ def test_a_rank_that_is_stopped_is_missed_within_30_seconds(tmp_path):
     deadline = time.monotonic() + 10
     while Path(f"/proc/{victim}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not ranks_of(job.pid)
+    assert not ranks_of(tmp_path)
 
 
 def can_make_namespaces():
@@ -581,7 +582,7 @@ def test_a_job_can_be_served_and_seen(tmp_path, scene):
     finally:
         job.send_signal(signal.SIGINT)
         job.communicate(timeout=60)
-    assert not ranks_of(job.pid)
+    assert not ranks_of(tmp_path)
 
 
 def cloth_plan(side=40, blocks=20):
