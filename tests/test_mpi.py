@@ -17,8 +17,8 @@ import pytest
 import vivace as vv
 from vivace import checkpoint
 from vivace.backends import mpi_join
-from vivace.cluster import RANK_NAMES
-from vivace.cluster.launch import mpiexec_command
+from vivace.cluster import RANK_NAMES, launch
+from vivace.cluster.launch import mpiexec_command, supervise
 from vivace.cluster.watchdog import Pulse, Watch
 from vivace.net_parts import NetCut, part_of
 from vivace.parts import assign
@@ -151,7 +151,7 @@ def frame_of(path):
         return 0
 
 
-def ranks_of(folder):
+def ranks_of(folder, watched=b"VIVACE_WATCH="):
     """Ranks of the job that was started in a folder; other jobs may run beside it."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -163,7 +163,7 @@ def ranks_of(folder):
             except OSError:
                 continue
             of_job = any(f"{name}=".encode() in environment for name in RANK_NAMES)
-            if here and b"VIVACE_WATCH=" in environment and of_job and b"vivace" in arguments:
+            if here and watched in environment and of_job and b"vivace" in arguments:
                 found.append(int(entry.name))
     return found
 
@@ -388,6 +388,34 @@ def test_a_rank_that_is_stopped_is_missed_within_30_seconds(tmp_path):
     while Path(f"/proc/{victim}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not ranks_of(tmp_path)
+
+
+@needs_mpiexec
+def test_under_an_mpiexec_of_ones_own_the_first_rank_says_who_was_lost_and_how_to_go_on(tmp_path):
+    run = [*SCENE, "--frames", 10**7, "--checkpoint", "run.ckpt", "--every", 5]
+    command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "-m", "vivace", "run", *map(str, run)]
+    job = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(max(ranks_of(tmp_path, b"")), signal.SIGSTOP)
+        _, text = job.communicate(timeout=60)
+    finally:
+        os.killpg(job.pid, signal.SIGKILL) if job.poll() is None else None
+    assert job.returncode != 0
+    assert b"has given no sign" in text and b"go on with: vivace resume run.ckpt --ranks 2" in text
+    assert not ranks_of(tmp_path, b"")
+
+
+def test_a_rank_that_ends_before_it_has_joined_is_told_too(tmp_path, monkeypatch):
+    mpiexec, said = tmp_path / "mpiexec", []
+    mpiexec.write_text("#!/bin/sh\n[ $1 = --version ] || exit 137\n")
+    mpiexec.chmod(0o755)
+    monkeypatch.setattr(launch, "find_mpiexec", lambda: mpiexec)
+    assert supervise(["run"], 2, [], None, 1, said.append) == 1
+    assert len(said) == 2 and all("ended by signal 9 before it had joined" in text for text in said)
+    assert "starts again from the start on 2 ranks" in said[0] and "there is no checkpoint yet" in said[1]
 
 
 def can_make_namespaces():

@@ -196,8 +196,10 @@ def _on_ranks(ranks: int | None, hosts: str | None, restart: int, checkpoint: Pa
     from .cluster import in_job
 
     if in_job():
-        from .backends.mpi_join import join
+        from .backends.mpi_join import join, remember_checkpoint
 
+        if checkpoint is not None:
+            remember_checkpoint(checkpoint)
         comm = join()
         if ranks is not None and ranks != comm.size:
             raise InputError(f"--ranks is {ranks}, but {comm.size} ranks were started")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import extra
-from ..cluster import told_size
+from ..cluster import told_size, way_on
 from ..cluster.watchdog import VARIABLE, Pulse, Watch, address_towards
 from ..errors import InputError
 from ..kernels.region import core_count
@@ -24,6 +24,7 @@ from .mpi_talk import COMMAND, send
 ENDINGS = signal.SIGINT, signal.SIGTERM
 _here: list[tuple[int, int]] = []  # how many ranks are on this host, and the cores that they have together
 _asked: list[int] = []  # signals that want an end
+_saved: list[Path] = []  # where the job's checkpoint is, if it has one
 
 
 @cache
@@ -96,14 +97,21 @@ def _start_pulse(comm: Any) -> Pulse:
     place = os.environ.get(VARIABLE)
     if comm.rank == 0 and place is None:
         others = [host for host in comm.gather(socket.gethostname()) if host != socket.gethostname()]
-        place = Watch(comm.size, address_towards(others[0]) if others else "127.0.0.1", _complain).place
+        address = address_towards(others[0]) if others else "127.0.0.1"
+        place = Watch(comm.size, address, lambda why: _complain(why, comm.size)).place
     elif place is None:
         comm.gather(socket.gethostname())
     return Pulse(comm.bcast(place), comm.rank)
 
 
-def _complain(why: str) -> None:
-    print(f"vivace: {why}; the job is ended", file=sys.stderr, flush=True)
+def remember_checkpoint(path: Path) -> None:
+    """Have it named when a rank is lost."""
+    _saved[:] = [path]
+
+
+def _complain(why: str, ranks: int) -> None:
+    hint = way_on(_saved[0] if _saved else None, ranks)
+    print(f"vivace: {why}; the job is ended; {hint}", file=sys.stderr, flush=True)
 
 
 def _check_versions(comm: Any, pulse: Pulse) -> None:

@@ -11,10 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import InputError
+from . import way_on
 from .watchdog import VARIABLE, Watch, address_towards
 
 GRACE = 5.0  # [s] for a job to end by itself
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, SIGNALS, INTERRUPTED = 2, 128, 130  # exit codes; those of signals are more than 128
 # Options that a job which goes on has again; all else is in its checkpoint.
 KEPT, KEPT_FLAGS = ("--frames", "--threads", "--every", "--out", "--report"), ("--json", "--check")
 # What ranks on other hosts have of this environment under Open MPI, which tells them nothing else; MPICH tells all.
@@ -65,12 +66,13 @@ def supervise(
     arguments, hosts = without(command, "--ranks", "--hosts", "--restart"), list(hosts)
     while True:
         code, lost = _run_once(arguments, ranks, hosts)
+        if lost is None and code > SIGNALS and code != INTERRUPTED:
+            lost = f"a rank was ended by signal {code - SIGNALS} before it had joined the others"
         if lost is None or code in (0, BAD_INPUT, INTERRUPTED):
             return code
         there = checkpoint is not None and checkpoint.exists()
         if restarts <= 0:
-            hint = f"go on with: vivace resume {checkpoint} --ranks {ranks}" if there else "there is no checkpoint yet"
-            say(f"{lost}; the job is ended; {hint}")
+            say(f"{lost}; the job is ended; {way_on(checkpoint, ranks)}")
             return 1
         restarts -= 1
         left = [host for host in hosts if f" on {host} " not in lost]
@@ -141,4 +143,4 @@ def _end(session: int) -> None:
 
 
 def _exit_code(code: int) -> int:
-    return code if code >= 0 else 128 - code
+    return code if code >= 0 else SIGNALS - code
