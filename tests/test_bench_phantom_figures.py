@@ -3,25 +3,14 @@
 import numpy as np
 import pytest
 
+from bench_rows import rows_of
 from vivace.bench import pbd_fig5, phantoms_fig7, phantoms_fig8, phantoms_fig9, phantoms_fig10
 from vivace.mesh import Mesh
 from vivace.scene import Scene
 
 
-@pytest.fixture(scope="module")
-def rows_of():
-    made = {}
-
-    def rows(bench):
-        if bench not in made:
-            made[bench] = bench.run(quick=True, progress=lambda text: None)
-        return made[bench]
-
-    return rows
-
-
-def test_phantoms_halve_the_colors_and_make_batches_even(rows_of):
-    rows = rows_of(phantoms_fig7)
+def test_phantoms_halve_the_colors_and_make_batches_even():
+    rows = rows_of(phantoms_fig7.NAME)
     for plain, phantoms in zip(rows[::2], rows[1::2]):
         assert (plain["method"], phantoms["method"]) == ("smallest-last", "phantoms")
         assert phantoms["colors"] < 0.6 * plain["colors"]
@@ -35,35 +24,36 @@ def test_surface_triangles_belong_to_their_tets():
     assert all(set(triangle) < set(tet) for triangle, tet in zip(mesh.triangles, tets))
 
 
-def test_any_number_of_colors_is_reached_with_even_batches(rows_of):
-    rows = [row for row in rows_of(phantoms_fig8) if row["insertion"] == "split"]
+def test_any_number_of_colors_is_reached_with_even_batches():
+    rows = [row for row in rows_of(phantoms_fig8.NAME) if row["insertion"] == "split"]
     assert [row["target"] for row in rows] == list(phantoms_fig8.COLORS)
     assert all(row["colors"] <= row["target"] and row["largest/mean"] < 1.5 for row in rows)
 
 
-def test_splitting_takes_no_more_phantoms_than_the_printed_algorithm_where_that_reaches_the_colors(rows_of):
-    rows = {(row["insertion"], row["target"]): row for row in rows_of(phantoms_fig8)}
+def test_splitting_takes_no_more_phantoms_than_the_printed_algorithm_where_that_reaches_the_colors():
+    rows = {(row["insertion"], row["target"]): row for row in rows_of(phantoms_fig8.NAME)}
     reached = [target for target in phantoms_fig8.COLORS if rows["paper", target]["colors"] <= target]
     assert len(reached) > 3
     assert all(rows["split", target]["phantoms"] <= rows["paper", target]["phantoms"] for target in reached)
 
 
-def test_gauss_seidel_relaxes_first_and_averaged_jacobi_last(rows_of):
-    after = {row["solver"]: row["residuals"][-1] for row in rows_of(phantoms_fig9)}
+def test_gauss_seidel_relaxes_first_and_averaged_jacobi_last():
+    after = {row["solver"]: row["residuals"][-1] for row in rows_of(phantoms_fig9.NAME)}
     assert after["gauss-seidel"] < min(after["phantoms"], after["hybrid-jacobi"])
     assert max(after["phantoms"], after["hybrid-jacobi"]) < after["averaged-jacobi"] < 0.1
 
 
-def test_center_of_mass_stays_where_masses_are_split_and_moves_where_they_are_not(rows_of):
-    rows = rows_of(phantoms_fig10)
+def test_center_of_mass_stays_where_masses_are_split_and_moves_where_they_are_not():
+    rows = rows_of(phantoms_fig10.NAME)
     kept = [row["moved m"] for row in rows if row["averaging"] != "paper"]
     hybrid = [row["moved m"] for row in rows if (row["solver"], row["averaging"]) == ("hybrid-jacobi", "paper")]
     assert max(kept) < 1e-5
     assert min(hybrid) > 1e-3
 
 
-def test_symmetry_hides_the_drift_of_averaging(rows_of):
-    rows = [row for row in rows_of(phantoms_fig10) if (row["solver"], row["averaging"]) == ("averaged-jacobi", "paper")]
+def test_symmetry_hides_the_drift_of_averaging():
+    rows = rows_of(phantoms_fig10.NAME)
+    rows = [row for row in rows if (row["solver"], row["averaging"]) == ("averaged-jacobi", "paper")]
     moved = {cloth: max(row["moved m"] for row in rows if row["cloth"] == cloth) for cloth in phantoms_fig10.SIDES}
     assert moved["square"] < 1e-5 < 1e-3 < moved["corner cut off"]
 
@@ -78,8 +68,8 @@ def test_rigid_modes_are_found():
     assert turned == pytest.approx(7, rel=1e-5)
 
 
-def test_gauss_seidel_keeps_a_falling_cube_stiffer_than_jacobi_with_three_times_the_iterations(rows_of):
-    rows = {(row["solver"], row["way"]): row for row in rows_of(pbd_fig5)}
+def test_gauss_seidel_keeps_a_falling_cube_stiffer_than_jacobi_with_three_times_the_iterations():
+    rows = {(row["solver"], row["way"]): row for row in rows_of(pbd_fig5.NAME)}
     ours, theirs = rows["Gauss-Seidel", pbd_fig5.THEIRS], rows["averaged Jacobi", pbd_fig5.THEIRS]
     assert (ours["iterations"], theirs["iterations"]) == (8, 24)
     for key in ("mean strain %", "mean volume error %"):

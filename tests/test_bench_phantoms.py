@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from bench_rows import rows_of
 from vivace.backends import Residual
 from vivace.bench import phantoms_fig5, phantoms_fig6, phantoms_table1, phantoms_table2
 from vivace.bench.relaxation import combined, disturbed, flattened, group_residuals, iterate, relaxing, residuals
@@ -14,18 +15,6 @@ from vivace.solvers.jacobi import AveragedJacobi
 from vivace.solvers.phantoms import Phantoms
 
 SOLVERS = ["gauss-seidel", Phantoms("half"), AveragedJacobi()]
-
-
-@pytest.fixture(scope="module")
-def rows_of():
-    made = {}
-
-    def rows(bench):
-        if bench not in made:
-            made[bench] = bench.run(quick=True, progress=lambda text: None)
-        return made[bench]
-
-    return rows
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: getattr(solver, "__name__", type(solver).__name__))
@@ -73,14 +62,14 @@ def test_colors_cut_into_pieces_give_the_same_bits_in_as_many_steps_as_asked_for
     assert (whole.positions == cut.positions).all()
 
 
-def test_table1_has_the_papers_numbers_of_steps(rows_of):
-    steps = {row["parallel steps"] for row in rows_of(phantoms_table1)}
+def test_table1_has_the_papers_numbers_of_steps():
+    steps = {row["parallel steps"] for row in rows_of(phantoms_table1.NAME)}
     assert {344, 688, 1032} <= steps
     assert {calls for calls, _ in phantoms_table1.PAPER} == {344, 688, 1032}
 
 
-def test_gauss_seidel_needs_at_least_five_times_fewer_iterations_than_jacobi(rows_of):
-    rows = {(row["scene"], row["solver"]): row for row in rows_of(phantoms_table2)}
+def test_gauss_seidel_needs_at_least_five_times_fewer_iterations_than_jacobi():
+    rows = {(row["scene"], row["solver"]): row for row in rows_of(phantoms_table2.NAME)}
     for scene in phantoms_table2.PAPER:
         exact, jacobi = rows[scene, "gauss-seidel"], rows[scene, "averaged-jacobi"]
         assert not jacobi["gave up"] and jacobi["residual"] <= exact["residual"]
@@ -88,8 +77,8 @@ def test_gauss_seidel_needs_at_least_five_times_fewer_iterations_than_jacobi(row
         assert jacobi["iterations flattened"] >= 5 * exact["iterations flattened"]
 
 
-def test_phantoms_need_fewer_steps_an_iteration_but_not_fewer_iterations_than_gauss_seidel(rows_of):
-    rows = {(row["scene"], row["solver"]): row for row in rows_of(phantoms_table2)}
+def test_phantoms_need_fewer_steps_an_iteration_but_not_fewer_iterations_than_gauss_seidel():
+    rows = {(row["scene"], row["solver"]): row for row in rows_of(phantoms_table2.NAME)}
     for scene in phantoms_table2.PAPER:
         exact, phantoms, jacobi = (rows[scene, solver] for solver in phantoms_table2.SOLVERS)
         steps = [row["parallel steps"] / row["iterations"] for row in (exact, phantoms, jacobi)]
@@ -98,9 +87,9 @@ def test_phantoms_need_fewer_steps_an_iteration_but_not_fewer_iterations_than_ga
         assert phantoms["constraints"] > exact["constraints"] == jacobi["constraints"]
 
 
-def test_fewer_colors_are_less_exact_and_as_many_as_the_clique_number_give_the_same_bits(rows_of):
+def test_fewer_colors_are_less_exact_and_as_many_as_the_clique_number_give_the_same_bits():
     for setting in phantoms_fig5.SETTINGS:
-        rows = {row["colors"]: row for row in rows_of(phantoms_fig5) if row["a frame"] == setting}
+        rows = {row["colors"]: row for row in rows_of(phantoms_fig5.NAME) if row["a frame"] == setting}
         clique = rows[2]["clique number"]
         assert list(rows) == list(range(2, clique + 1))
         error = {colors: row["relative error %"] for colors, row in rows.items()}
@@ -109,10 +98,10 @@ def test_fewer_colors_are_less_exact_and_as_many_as_the_clique_number_give_the_s
         assert all(rows[a]["phantom particles"] >= rows[b]["phantom particles"] for a, b in pairwise(rows))
 
 
-def test_scenes_in_motion_stay_whole_and_a_flattened_man_rises_fastest_by_gauss_seidel(rows_of):
-    for row in rows_of(phantoms_fig6):
+def test_scenes_in_motion_stay_whole_and_a_flattened_man_rises_fastest_by_gauss_seidel():
+    for row in rows_of(phantoms_fig6.NAME):
         assert np.isfinite(row["residuals"]).all() and len(row["residuals"]) == row["frames"]
         assert row["residual, largest"] < 1
-    man = [row for row in rows_of(phantoms_fig6) if row["scene"] == "omotondo" and row["substeps"] == 1]
+    man = [row for row in rows_of(phantoms_fig6.NAME) if row["scene"] == "omotondo" and row["substeps"] == 1]
     end = {row["solver"]: row["residual, end"] for row in man}
     assert end["gauss-seidel"] < end["phantoms"] < end["averaged-jacobi"]
