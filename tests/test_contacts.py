@@ -82,8 +82,9 @@ def test_the_same_bits_for_any_number_of_threads(solver):
 @pytest.mark.parametrize("solver", ["gauss-seidel", "vivace", "averaged-jacobi"])
 def test_reference_backend_goes_the_same_way(solver):
     one, other = two_sheets(solver), two_sheets(solver, backend="reference")
-    for _ in range(6):
-        one.step(), other.step()
+    for _ in range(4):
+        report, _ = one.step(), other.step()
+    assert report.touches.contacts > 0
     np.testing.assert_allclose(one.positions, other.positions, atol=2e-4)
 
 

@@ -39,9 +39,10 @@ def on(collider, motion, friction, body="block", frames=60, run=True, **settings
 @pytest.mark.parametrize("body", ["block", "cloth", "particles"])
 @pytest.mark.parametrize("friction", [1.0, 0.0])
 def test_a_plate_that_moves_sideways_carries_what_lies_on_it_by_friction_alone(backend, body, friction):
-    simulation, way = on(PLATE, lambda t: (0.5 * t, 0.0, 0.0), friction, body, backend=backend)
-    slip = 0.5**2 / (2 * G)  # until it has been brought up to speed
-    assert way.mean(axis=0) == pytest.approx([0.5 - slip if friction else 0.0, 0.0, 0.0], abs=6e-3)
+    frames = 15 if backend == "reference" else 60  # of the slow one five times as long as it takes to be up to speed
+    simulation, way = on(PLATE, lambda t: (0.5 * t, 0.0, 0.0), friction, body, frames, backend=backend)
+    carried = 0.5 * frames / 60 - 0.5**2 / (2 * G)  # it slips until it has been brought up to speed
+    assert way.mean(axis=0) == pytest.approx([carried if friction else 0.0, 0.0, 0.0], abs=6e-3)
     assert np.ptp(way, axis=0).max() < 1e-3
     assert simulation.velocities[:, 0] == pytest.approx(0.5 if friction else 0.0, abs=2e-3)
 

@@ -95,7 +95,7 @@ def test_the_same_bits_for_any_number_of_threads(material):
 @pytest.mark.parametrize("material", MATERIALS)
 def test_reference_backend_goes_the_same_way(material):
     one, other = two_sheets(material), two_sheets(material, backend="reference")
-    for _ in range(6):
+    for _ in range(4):
         report, _ = one.step(), other.step()
     assert report.touches.contacts > 0
     np.testing.assert_allclose(one.positions, other.positions, atol=2e-4)

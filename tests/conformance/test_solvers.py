@@ -62,6 +62,11 @@ SOFT = {
 each_body = pytest.mark.parametrize("body", BODIES)
 
 
+def frames_on(backend, frames):
+    """Of the slow backend a quarter: it has no threads, lanes or blocks that could go wrong later on."""
+    return frames // 4 if backend == "reference" else frames
+
+
 def scene_of(body, kind, gravity=(0.0, -G, 0.0), materials=STIFF):
     mesh, add = BODIES[body]
     scene = vv.Scene(gravity=gravity)
@@ -89,9 +94,10 @@ def test_free_fall_is_exact(solver, kind, backend, body, substeps):
     )
     start_velocity = np.array([1.0, 2.0, -0.5])
     simulation.velocities = np.tile(start_velocity, (len(mesh.vertices), 1))
-    for _ in simulation.run(20):
+    frames = frames_on(backend, 20)
+    for _ in simulation.run(frames):
         pass
-    h, n = 1 / 60 / substeps, 20 * substeps
+    h, n = 1 / 60 / substeps, frames * substeps
     travelled = n * h * start_velocity + np.array(scene.gravity) * h * h * n * (n + 1) / 2
     np.testing.assert_allclose(simulation.positions, mesh.vertices + travelled, atol=2e-5)
     np.testing.assert_allclose(simulation.velocities - (start_velocity + np.array(scene.gravity) * n * h), 0, atol=1e-3)
@@ -132,7 +138,7 @@ def test_pinned_particle_never_moves(solver, kind, backend, body):
     stirred = simulation.positions + np.random.default_rng(0).normal(size=mesh.vertices.shape)
     stirred[pins] = mesh.vertices[pins]
     simulation.positions = stirred
-    for _ in simulation.run(10):
+    for _ in simulation.run(frames_on(backend, 12)):
         np.testing.assert_array_equal(simulation.positions[pins], mesh.vertices[pins])
     np.testing.assert_array_equal(simulation.velocities[pins], 0)
 
@@ -271,8 +277,16 @@ def test_block_slides_down_a_steeper_incline_by_the_law_of_coulomb(solver, kind,
     assert way == pytest.approx(expected, rel=0.02)
 
 
-@each_method
-@pytest.mark.parametrize("collider", [pytest.param(examples[0], id=name) for name, examples in COLLIDERS.items()])
+# Every solver on every backend, every collider on every backend; on the slow one, not every solver on every collider.
+FALLS = [
+    pytest.param(*method, examples[0], id=f"{name}-{' '.join(method)}")
+    for name, examples in COLLIDERS.items()
+    for method in METHODS
+    if method[2] != "reference" or name == "Sphere" or method[:2] == ("gauss-seidel", "ratios")
+]
+
+
+@pytest.mark.parametrize(("solver", "kind", "backend", "collider"), FALLS)
 def test_falling_cloth_is_kept_outside_a_collider_and_comes_to_lie_on_it(solver, kind, backend, collider):
     mesh = vv.Mesh.grid(4, 4, (0.4, 0.4)).moved((0.03, 0.4, 0.02))
     scene = vv.Scene()
