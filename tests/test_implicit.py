@@ -517,6 +517,26 @@ def test_a_budget_buys_iterations():
     np.testing.assert_array_equal(again.positions, simulation.positions)
 
 
+def test_springs_that_pull_even_at_length_zero_are_solved():
+    scene = corner_cloth(5)
+    scene.add_constraints(scene.bodies[0], "stretch", [(0, 24)], rest=[-0.1], compliance=0.01)
+    for backend in ("cpu", "reference"):
+        simulation = vv.Simulation(scene, "implicit", iterations=20, backend=backend)
+        before = np.linalg.norm(np.diff(simulation.positions[[0, 24]], axis=0))
+        for _ in simulation.run(5):
+            pass
+        assert np.linalg.norm(np.diff(simulation.positions[[0, 24]], axis=0)) < before
+
+
+def test_rows_behind_the_last_particle_stay_where_they_are():
+    simulation = vv.Simulation(corner_cloth(40), vv.ImplicitEuler(blocks=50), iterations=5)
+    for _ in simulation.run(10):
+        pass
+    assert simulation.plan.net.dues.count > 0
+    for rows in (simulation.state.fine_positions, simulation.state.fine_velocities):
+        assert len(rows) > 1600 and not rows[1600:].any()
+
+
 def test_iterations_end_when_nothing_is_left_to_solve():
     simulation = vv.Simulation(corner_cloth(10), "implicit", iterations=20_000, dt=0.01)
     for report in simulation.run(2):

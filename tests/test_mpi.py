@@ -276,7 +276,11 @@ def test_an_mpiexec_of_another_mpi_is_refused(name, monkeypatch):
     alone = SimpleNamespace(COMM_WORLD=SimpleNamespace(size=1), get_vendor=lambda: ("Open MPI", (5, 0, 11)))
     monkeypatch.setattr(mpi_join, "extra", lambda *_: alone)
     monkeypatch.setenv(name, "3")
+    monkeypatch.setenv(name.replace("SIZE", "RANK"), "0")
     with pytest.raises(vv.InputError, match=r"has started 3 processes, but Open MPI 5\.0\.11, .* knows of 1"):
+        mpi_join.join.__wrapped__()
+    monkeypatch.setenv(name.replace("SIZE", "RANK"), "1")
+    with pytest.raises(SystemExit):  # it is said once
         mpi_join.join.__wrapped__()
 
 
@@ -404,18 +408,25 @@ def test_under_an_mpiexec_of_ones_own_the_first_rank_says_who_was_lost_and_how_t
     finally:
         os.killpg(job.pid, signal.SIGKILL) if job.poll() is None else None
     assert job.returncode != 0
-    assert b"has given no sign" in text and b"go on with: vivace resume run.ckpt --ranks 2" in text
+    assert b"has given no sign" in text and b"go on with: vivace resume run.ckpt, under" in text
     assert not ranks_of(tmp_path, b"")
 
 
-def test_a_rank_that_ends_before_it_has_joined_is_told_too(tmp_path, monkeypatch):
+@pytest.mark.parametrize("code", [9, 137, 255])  # of MPICH, of shells, of an mpiexec that cannot start
+def test_ranks_that_end_before_they_have_joined_are_told_too(tmp_path, monkeypatch, code):
     mpiexec, said = tmp_path / "mpiexec", []
-    mpiexec.write_text("#!/bin/sh\n[ $1 = --version ] || exit 137\n")
+    mpiexec.write_text(f"#!/bin/sh\n[ $1 = --version ] || exit {code}\n")
     mpiexec.chmod(0o755)
     monkeypatch.setattr(launch, "find_mpiexec", lambda: mpiexec)
-    assert supervise(["run"], 2, [], None, 1, said.append) == 1
-    assert len(said) == 2 and all("ended by signal 9 before it had joined" in text for text in said)
+    assert supervise(["run"], 2, ["a", "b"], tmp_path / "run.ckpt", 1, said.append) == 1
+    assert len(said) == 2 and all(
+        f"2 of 2 ranks had not joined when mpiexec ended, with code {code}" in s for s in said
+    )
     assert "starts again from the start on 2 ranks" in said[0] and "there is no checkpoint yet" in said[1]
+    (tmp_path / "run.ckpt").touch()
+    assert supervise(["run"], 2, ["a", "b"], tmp_path / "run.ckpt", 0, said.append) == 1
+    assert said[2].endswith("run.ckpt --ranks 2 --hosts a,b")
+    assert supervise(["run"], 2, [], None, 0, said.append) == 1 and "--checkpoint writes them" in said[3]
 
 
 def can_make_namespaces():

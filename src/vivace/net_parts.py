@@ -45,9 +45,9 @@ class NetCut:
     def __init__(self, plan: Plan):
         net = plan.net
         assert net is not None
-        leaves = np.repeat(net.dues.outside >= 0, np.diff(net.bounds))
-        here = np.repeat(np.arange(net.rows).reshape(-1, WIDTH), np.diff(net.bounds), axis=0)[leaves].ravel()
-        there, costs = net.neighbors[leaves].ravel(), np.diff(net.starts).astype(float)
+        here = np.repeat(np.arange(net.rows).reshape(-1, WIDTH), net.outside_slots, axis=0).ravel()
+        there = net.neighbors[np.repeat(net.dues.outside >= 0, np.diff(net.bounds))].ravel()
+        costs = np.diff(net.starts).astype(float)
         ends = np.concatenate([here, there]), np.concatenate([there, here])
         self.plan, self.blocks = plan, joined(np.arange(net.rows), net.starts, costs, *ends)
 
@@ -79,9 +79,9 @@ def part_of(plan: Plan, owners: np.ndarray, rank: int) -> NetPart:
     place_of[rows], place_of[copies] = np.arange(len(rows)), len(rows) + np.arange(len(copies))
     place_of[own_dues] = len(rows) + np.arange(len(own_dues))
     place_of[net.rows + taken] = len(rows) + len(own_dues) + np.arange(len(taken))
-    copied = Swap(_shifted(lenders, len(rows)), _listed(borrowers, place_of[lent]))
-    due = Swap(_shifted(taken_from, len(rows) + len(own_dues)), _listed(given_to, place_of[net.rows + given]))
-    dues = _local_dues(net, blocks, rows, place_of, (due_starts + len(rows), len(own_dues) + len(taken)))
+    copied = Swap(_shifted(lenders, len(rows)), _in_shares(borrowers, place_of[lent]))
+    due = Swap(_shifted(taken_from, len(rows) + len(own_dues)), _in_shares(given_to, place_of[net.rows + given]))
+    dues = _local_dues(net, blocks, rows, place_of, due_starts + len(rows), len(own_dues) + len(taken))
     own = _local_net(net, blocks, rows, starts, place_of, dues)
     real = np.where(rows < count, rows, -1)
     local = _local_plan(plan, own, np.concatenate([real, copies]), place_of)
@@ -105,21 +105,20 @@ def _shifted(shares: list[tuple[int, int, int]], by: int) -> tuple[tuple[int, in
     return tuple((q, first + by, last + by) for q, first, last in shares)
 
 
-def _listed(shares: list[tuple[int, int, int]], places: np.ndarray) -> tuple[tuple[int, np.ndarray], ...]:
+def _in_shares(shares: list[tuple[int, int, int]], places: np.ndarray) -> tuple[tuple[int, np.ndarray], ...]:
     return tuple((q, places[first:last].astype(np.int64)) for q, first, last in shares)
 
 
 def _local_dues(
-    net: Net, blocks: np.ndarray, rows: np.ndarray, place_of: np.ndarray, owed: tuple[np.ndarray, int]
+    net: Net, blocks: np.ndarray, rows: np.ndarray, place_of: np.ndarray, due_starts: np.ndarray, count: int
 ) -> Dues:
-    """The dues of some blocks; owed: where those of each begin, and how many there are with those of others."""
-    dues, slots = net.dues, np.where(net.dues.outside < 0, 0, np.diff(net.bounds))
+    """The dues of some blocks: where those of each begin, and how many there are, with those of others."""
+    dues, slots = net.dues, net.outside_slots
     firsts = np.append(0, np.cumsum(slots))[net.starts // WIDTH]
     own_slots = slots[rows[::WIDTH] // WIDTH]
     outside = np.where(own_slots > 0, np.cumsum(own_slots) - own_slots, -1).astype(np.int32)
     targets = _renumbered(dues.targets, _runs(firsts, blocks)[0], place_of)
     claims, claim_starts = _runs(dues.claim_starts, blocks)
-    due_starts, count = owed
     ranges = due_starts.astype(np.int32), place_of[dues.claims[claims]], claim_starts.astype(np.int32)
     return Dues(outside, targets, *ranges, dues.reach[blocks], count)
 
@@ -155,10 +154,10 @@ def _springs_from(
 ) -> tuple[np.ndarray, np.ndarray]:
     count = 0
     for spring in range(len(vertices)):
-        count += 0 <= place_of[vertices[spring].min()] < own
+        count += 0 <= place_of[min(vertices[spring, 0], vertices[spring, 1])] < own
     ends, lengths, found = np.empty((count, 2), np.int32), np.empty(count, np.float32), 0
     for spring in range(len(vertices)):
-        if 0 <= place_of[vertices[spring].min()] < own:
+        if 0 <= place_of[min(vertices[spring, 0], vertices[spring, 1])] < own:
             ends[found, 0], ends[found, 1] = place_of[vertices[spring, 0]], place_of[vertices[spring, 1]]
             lengths[found] = rest[spring]
             found += 1

@@ -1,4 +1,4 @@
-"""Springs as each particle sees them, in blocks of particles that lie side by side."""
+"""Springs in blocks of particles that lie side by side, and what blocks owe each other."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ from .kernels.implicit import STRENGTHS
 from .kernels.lanes import WIDTH
 from .model import Model
 
-# Unless the user says otherwise, a block has as many rows as let there be some, within bounds, but for large nets.
-SOME_BLOCKS, MOST_BLOCKS, FEWEST_ROWS, MOST_ROWS = 128, 1024, 512, 2048
+# About so many blocks, with rows within these bounds; where they were more than the most, larger ones.
+WANTED_BLOCKS, MOST_BLOCKS, FEWEST_ROWS, MOST_ROWS = 128, 1024, 512, 2048
 STRIPED = 4096  # rows
 
 
@@ -48,6 +48,11 @@ class Net:
     @property
     def rows(self) -> int:
         return WIDTH * (len(self.bounds) - 1)
+
+    @property
+    def outside_slots(self) -> np.ndarray:
+        """How many slots each eight has, if some of its springs leave the block; else 0."""
+        return np.where(self.dues.outside < 0, 0, np.diff(self.bounds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +114,9 @@ def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, blocks: int | 
 
 
 def default_rows(count: int) -> int:
-    """Of a block: a power of two, so that it is made of whole strips."""
+    """Of a block: a power of two, so that runs of `STRIPED` rows are made of whole blocks, or the other way round."""
     size = FEWEST_ROWS
-    while size < MOST_ROWS and size * SOME_BLOCKS < count or size * MOST_BLOCKS < count:
+    while size < MOST_ROWS and size * WANTED_BLOCKS < count or size * MOST_BLOCKS < count:
         size *= 2
     return size
 
@@ -187,7 +192,7 @@ def _listed(pairs: np.ndarray, rows: int, size: int) -> tuple[np.ndarray, np.nda
     """
     place = np.zeros(rows, np.int32)
     for pair in range(len(pairs)):
-        place[pairs[pair].min()] += 1
+        place[min(pairs[pair, 0], pairs[pair, 1])] += 1
     ends = np.empty(len(pairs), np.int8)
     for pair in range(len(pairs)):
         here = 0 if pairs[pair, 0] < pairs[pair, 1] else 1

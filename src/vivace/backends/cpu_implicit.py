@@ -53,7 +53,8 @@ class CpuImplicit:
         self.ends = net.dues.outside, net.dues.targets, net.dues.starts, net.dues.reach
         self.claims = net.dues.claims, net.dues.claim_starts
         self.coefficients = aligned((len(net.neighbors), COEFFICIENTS, WIDTH), np.float64)
-        # Behind the rows of the last two there are dues while the matrix is assembled, and copies later.
+        # Behind the rows: dues, of the product always, of the others while the matrix is assembled; later they have
+        # copies there.
         both = max(rows[0], net.rows + net.dues.count), 4
         self.product, self.direction, self.change = (aligned(both, np.float64) for _ in range(3))
         self.sums = self.product, self.direction, self.change  # while the matrix is assembled

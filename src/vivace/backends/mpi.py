@@ -4,6 +4,7 @@ A schedule is a list of names here. Each rank finds its own sweeps for them, and
 between. All numbers come out as they would on one rank: what is summed up is summed block by block, in one order.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -193,6 +194,9 @@ class MpiSweeps:
             warn_of_crowding(threads)
         check_for_ranks(plan)
         self.cut = cut_of(plan)
+        if self.cut.blocks.total < self.comm.size:
+            idle = self.comm.size - self.cut.blocks.total
+            warnings.warn(f"{self.cut.blocks.total} blocks of particles are too few: {idle} ranks idle", stacklevel=2)
         self.plan, self.threads, self.step = plan, threads, 1.0
         self.implicit = ImplicitNames()
         self.system = ParticleNames(plan, "system.", "project", "relax", "remember", "extrapolate")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import extra
-from ..cluster import told_size, way_on
+from ..cluster import told_rank, told_size, way_on
 from ..cluster.watchdog import VARIABLE, Pulse, Watch, address_towards
 from ..errors import InputError
 from ..kernels.region import core_count
@@ -36,6 +36,8 @@ def join() -> Any:
     library = extra("mpi4py.MPI", "mpi")
     comm = library.COMM_WORLD
     if comm.size < told_size():
+        if told_rank() not in (None, "0"):
+            sys.exit(2)  # the first one says why
         name, release = library.get_vendor()
         raise InputError(
             f"mpiexec has started {told_size()} processes, but {name} {'.'.join(map(str, release))}, which mpi4py uses "
@@ -98,7 +100,7 @@ def _start_pulse(comm: Any) -> Pulse:
     if comm.rank == 0 and place is None:
         others = [host for host in comm.gather(socket.gethostname()) if host != socket.gethostname()]
         address = address_towards(others[0]) if others else "127.0.0.1"
-        place = Watch(comm.size, address, lambda why: _complain(why, comm.size)).place
+        place = Watch(comm.size, address, _complain).place
     elif place is None:
         comm.gather(socket.gethostname())
     return Pulse(comm.bcast(place), comm.rank)
@@ -109,8 +111,8 @@ def remember_checkpoint(path: Path) -> None:
     _saved[:] = [path]
 
 
-def _complain(why: str, ranks: int) -> None:
-    hint = way_on(_saved[0] if _saved else None, ranks)
+def _complain(why: str) -> None:
+    hint = way_on(_saved[0] if _saved else None, ", under the same launcher")
     print(f"vivace: {why}; the job is ended; {hint}", file=sys.stderr, flush=True)
 
 

@@ -43,7 +43,7 @@ class PartImplicit(CpuImplicit):
     def __init__(self, sweeps: "NetSweeps"):
         super().__init__(sweeps)
         comm, part = sweeps.comm, sweeps.part
-        self.copies, self.dues = Messenger(comm, part.copied), [Messenger(comm, part.due) for _ in self.sums]
+        self.copies, self.payments = Messenger(comm, part.copied), [Messenger(comm, part.due) for _ in self.sums]
         self.elsewhere = np.setdiff1d(np.arange(self.net.total), self.net.ids)
         self.in_place = extra("mpi4py.MPI", "mpi").IN_PLACE
 
@@ -55,12 +55,12 @@ class PartImplicit(CpuImplicit):
         interior, blocks = self.sweeps.part.interior, len(self.net.ids)
         return [
             self._send_directions,
-            self.multiplication(0, interior // 2),
+            self.multiplication(0, interior // 2),  # one half hides the way of copies, the other that of dues
             self.copies.wait,
             self.multiplication(interior, blocks),
             self._pay_product,
             self.multiplication(interior // 2, interior),
-            self.dues[0].wait,
+            self.payments[0].wait,
             *self.reduce(LENGTH),
         ]
 
@@ -78,12 +78,12 @@ class PartImplicit(CpuImplicit):
         self.copies.wait()
 
     def _pay_product(self) -> None:
-        self.dues[0].start(self.product)
+        self.payments[0].start(self.product)
 
     def _pay_sums(self) -> None:
-        for messenger, rows in zip(self.dues, self.sums):
+        for messenger, rows in zip(self.payments, self.sums):
             messenger.start(rows)
-        for messenger in self.dues:
+        for messenger in self.payments:
             messenger.wait()
 
     def _gather(self, sums: np.ndarray) -> None:

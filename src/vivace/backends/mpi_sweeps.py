@@ -12,7 +12,7 @@ TALK = "talk"  # the stage: sending, waiting for others, and what comes with it
 
 
 class RankSweeps(CpuSweeps):
-    """All that a schedule has between its sweeps is there to tell the other ranks something."""
+    """What is between sweeps counts as talk, less the sweeps that it runs itself."""
 
     def _start(self, *motion: Any) -> None:
         super()._start(*motion)

@@ -15,7 +15,7 @@ from . import way_on
 from .watchdog import VARIABLE, Watch, address_towards
 
 GRACE = 5.0  # [s] for a job to end by itself
-BAD_INPUT, SIGNALS, INTERRUPTED = 2, 128, 130  # exit codes; those of signals are more than 128
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes
 # Options that a job which goes on has again; all else is in its checkpoint.
 KEPT, KEPT_FLAGS = ("--frames", "--threads", "--every", "--out", "--report"), ("--json", "--check")
 # What ranks on other hosts have of this environment under Open MPI, which tells them nothing else; MPICH tells all.
@@ -66,14 +66,13 @@ def supervise(
     arguments, hosts = without(command, "--ranks", "--hosts", "--restart"), list(hosts)
     while True:
         code, lost = _run_once(arguments, ranks, hosts)
-        if lost is None and code > SIGNALS and code != INTERRUPTED:
-            lost = f"a rank was ended by signal {code - SIGNALS} before it had joined the others"
         if lost is None or code in (0, BAD_INPUT, INTERRUPTED):
             return code
         there = checkpoint is not None and checkpoint.exists()
         if restarts <= 0:
-            say(f"{lost}; the job is ended; {way_on(checkpoint, ranks)}")
-            return 1
+            listed = f" --hosts {','.join(hosts)}" if hosts else ""
+            say(f"{lost}; the job is ended; {way_on(checkpoint, f' --ranks {ranks}{listed}')}")
+            return FAILED
         restarts -= 1
         left = [host for host in hosts if f" on {host} " not in lost]
         if left and left != hosts:
@@ -123,7 +122,10 @@ def _run_once(arguments: Sequence[str], ranks: int, hosts: Sequence[str]) -> tup
                 if time.monotonic() - since > GRACE:  # it waits for a host that is gone
                     _end(job.pid)
         time.sleep(0.3 if job.returncode else 0)  # who was lost may be known a moment later
-        return _exit_code(job.returncode), watch.lost if job.returncode else None
+        code, lost = _exit_code(job.returncode), watch.lost if job.returncode else None
+        if lost is None and watch.met < ranks and code not in (0, FAILED, BAD_INPUT, INTERRUPTED):
+            lost = f"{ranks - watch.met} of {ranks} ranks had not joined when mpiexec ended, with code {code}"
+        return code, lost
     finally:
         if job.poll() is None:
             _end(job.pid)
@@ -143,4 +145,4 @@ def _end(session: int) -> None:
 
 
 def _exit_code(code: int) -> int:
-    return code if code >= 0 else SIGNALS - code
+    return code if code >= 0 else 128 - code

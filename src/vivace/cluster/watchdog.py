@@ -42,7 +42,8 @@ class Watch:
         self._listener = socket.create_server((address, 0))
         self.place = f"{address}:{self._listener.getsockname()[1]}:{self.token}"
         self._known: dict[socket.socket, Watched] = {}
-        self._started, self._closing, self._met = time.monotonic(), False, 0
+        self.met = 0  # ranks that have joined
+        self._started, self._closing = time.monotonic(), False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -81,7 +82,7 @@ class Watch:
                 raise ValueError
             self._known[connection] = Watched(int(about["rank"]), str(about["host"]), time.monotonic())
             selector.register(connection, selectors.EVENT_READ)
-            self._met += 1
+            self.met += 1
         except (OSError, ValueError, KeyError, TypeError):
             connection.close()  # nobody of ours
 
@@ -104,14 +105,16 @@ class Watch:
         for watched in self._known.values():
             if not watched.gone and now - watched.heard > SILENCE:
                 self._lose(f"rank {watched.rank} on {watched.host} has given no sign for {SILENCE:.0f} s")
-        if self._met < self.ranks and now - self._started > STARTING:
-            self._lose(f"{self.ranks - self._met} of {self.ranks} ranks have not come within {STARTING:.0f} s")
+        if self.met < self.ranks and now - self._started > STARTING:
+            self._lose(f"{self.ranks - self.met} of {self.ranks} ranks have not come within {STARTING:.0f} s")
 
     def _lose(self, why: str) -> None:
         if self.lost is None:
             self.lost = why
-            self.say(why)
-            self._tell(END)
+            try:
+                self.say(why)
+            finally:  # not before it has spoken: the first rank is told too
+                self._tell(END)
 
     def _tell(self, word: bytes, whom: Callable[[Watched], bool] = lambda _: True) -> None:
         for connection, watched in list(self._known.items()):

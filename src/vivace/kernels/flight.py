@@ -62,10 +62,12 @@ def accelerate_kernel():
         ahead, predicted = doubles_at(addresses[3]), floats_at(addresses[4])
         step = np.float64(floats_at(addresses[5])[STEP])
         for eight in range(first, last):
-            v, dv = load_rows(velocities, eight), load_rows(change, eight)
+            v, dv, x = load_rows(velocities, eight), load_rows(change, eight), load_rows(positions, eight)
+            free = x[3] > ZERO  # behind the last row there may be dues in the place of a change
+            dv = (select(free, dv[0], ZERO), select(free, dv[1], ZERO), select(free, dv[2], ZERO))
             v = (v[0] + dv[0], v[1] + dv[1], v[2] + dv[2], v[3])
             store_rows(velocities, eight, v)
-            x = flown(load_rows(positions, eight), v, step)
+            x = flown(x, v, step)
             store_rows(ahead, eight, x)
             store_rows(predicted, eight, (narrowed(x[0]), narrowed(x[1]), narrowed(x[2]), narrowed(x[3])))
 

@@ -3,9 +3,10 @@
 In double precision: what rounding does to stiff springs is a force of its own, and a cloth that folds multiplies it
 (docs/decisions/0015). Each spring is computed once, and added to both of its ends (docs/decisions/0019). Its block of
 the matrix is alpha I + w w^T: four numbers are stored. Vectors have rows of four numbers; the direction of the search
-has the mass in the fourth place, 0 where a particle is pinned. The residual, which no neighbor looks at, has three
-lines of eight numbers for every eight particles. An item is a block of particles: it writes to its own rows and dues
-(see `Net`). Each block has one partial sum of a dot product, and partial sums are always added up in the same order.
+has the mass and h times the drag in the fourth place, 0 where a particle is pinned. The residual, which no neighbor
+looks at, has three lines of eight numbers for every eight particles. An item is a block of particles: it writes to its
+own rows and dues (see `Net`). Each block has one partial sum of a dot product, and partial sums are always added up in
+the same order.
 """
 
 from functools import cache
@@ -65,10 +66,13 @@ def spring_shape(edge, rest):
 
 @value_function
 def spring_block(inverse, tense, edge, stiffness, damping, step):
-    """A spring's block of the matrix as alpha and w: h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T)."""
+    """A spring's block of the matrix as alpha and w: h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T).
+
+    1 - c is kept at 0 where a rest length below 0 makes c more than 1, or the matrix would be indefinite.
+    """
     stiff = step * step * stiffness
     alpha = stiff * tense
-    scale = sqrt(stiff - alpha + step * damping) * inverse
+    scale = sqrt(maximum(stiff - alpha, ZERO * alpha) + step * damping) * inverse
     return alpha, (scale * edge[0], scale * edge[1], scale * edge[2])
 
 
@@ -152,8 +156,8 @@ def assemble_kernel():
     Three sums for each row: the pull of its springs, and x of what they make of a free fall; the diagonal of its own
     block of the matrix, and y of that; the rest of the block, and z. In a fall only springs to what is pinned change
     their length. Partial sums 2 and 3: the product of the fall with that, and the energy of springs.
-    Addresses: positions, velocities, motion, first eight of each block, partial sum of each block, bounds of the slots
-    of each eight, neighbors, kinds, strengths, rests, outside, targets, first due of each block, reach, coefficients,
+    Addresses: positions, velocities, motion, first eight of each block, ids of the blocks, bounds of the slots of each
+    eight, neighbors, kinds, strengths, rests, outside, targets, first due of each block, reach, coefficients,
     three sums, number of blocks in all, partial sums.
     """
     digest = source_digest(spring_shape)
@@ -209,9 +213,9 @@ def assemble_kernel():
                     wxx, wyy, wzz = alpha + w[0] * w[0], alpha + w[1] * w[1], alpha + w[2] * w[2]
                     wxy, wxz, wyz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
                     fx = fy = fz = nothing
-                    lighter, heavier = minimum(here[3], there[3]), maximum(here[3], there[3])
-                    if not all_lanes(lighter > ZERO):
-                        changed = select(lighter > ZERO, nothing, select(heavier > ZERO, nothing + ONE, ZERO))
+                    least, most = minimum(here[3], there[3]), maximum(here[3], there[3])
+                    if not all_lanes(least > ZERO):
+                        changed = select(least > ZERO, nothing, select(most > ZERO, nothing + ONE, ZERO))
                         f = times_spring(changed * alpha, w, (changed * fall[0], changed * fall[1], changed * fall[2]))
                         fx, fy, fz = f[0], f[1], f[2]
                         held_back = held_back + dot(f, fall)

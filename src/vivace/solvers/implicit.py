@@ -27,8 +27,8 @@ class ImplicitEuler:
         few, cloth sinks as if in honey.
     guarded: shorten a step that would gain energy out of nothing, until it does not. That happens where steps are long
         and springs stiff; then all that is free slows down for a moment.
-    blocks: the particles are split into at most so many; by default of 256 each, or more where that would be more than
-        1024 blocks. Sums go block by block, so another number of them rounds otherwise.
+    blocks: the particles are split into at most so many; by default about 128, of 512 to 2048 particles each, or more
+        where that would be more than 1024 blocks. Sums go block by block, so another number of them rounds otherwise.
     """
 
     tolerance: float = 0.0
