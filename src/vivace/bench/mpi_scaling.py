@@ -34,7 +34,7 @@ from .ranks import ITERATIONS, Case, measured
 NAME = "mpi-scaling"
 STRONG, WEAK = (10_000, 100_000, 1_000_000), 50_000  # particles; of each rank
 QUICK_STRONG, QUICK_WEAK = (2500,), 1250
-ROUNDS = 3
+ROUNDS = 5
 COLORED, COLORED_ITERATIONS = ("gauss-seidel", "vivace"), 10
 MODELLED = (2, 16, 100)  # ranks, each on a host of its own
 NEIGHBORS, HALO_DEPTH, ROW_BYTES = 4, 2, 32
