@@ -376,6 +376,13 @@ def test_under_an_mpiexec_of_ones_own_the_command_joins(tmp_path):
 
 
 @needs_mpiexec
+def test_ranks_that_have_nothing_to_do_are_told_of(tmp_path):
+    run = "run", "corner-cloth", "--particles", 200, "--solver", "implicit", "--frames", 1, "--ranks", 2
+    answer = vivace(*run, cwd=tmp_path)
+    assert answer.returncode == 0 and "warning: blocks of particles: 1, ranks: 2; those without" in answer.stderr
+
+
+@needs_mpiexec
 def test_a_rank_that_is_stopped_is_missed_within_30_seconds(tmp_path):
     command = ["run", *SCENE, "--frames", 10**7, "--ranks", 2, "--checkpoint", "run.ckpt", "--every", 5]
     job = started(tmp_path, command)

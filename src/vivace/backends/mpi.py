@@ -195,8 +195,8 @@ class MpiSweeps:
         check_for_ranks(plan)
         self.cut = cut_of(plan)
         if self.cut.blocks.total < self.comm.size:
-            idle = self.comm.size - self.cut.blocks.total
-            warnings.warn(f"{self.cut.blocks.total} blocks of particles are too few: {idle} ranks idle", stacklevel=2)
+            counts = f"blocks of particles: {self.cut.blocks.total}, ranks: {self.comm.size}"
+            warnings.warn(f"{counts}; those without a block have nothing to do", stacklevel=2)
         self.plan, self.threads, self.step = plan, threads, 1.0
         self.implicit = ImplicitNames()
         self.system = ParticleNames(plan, "system.", "project", "relax", "remember", "extrapolate")
