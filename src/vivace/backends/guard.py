@@ -1,14 +1,14 @@
 """Steps that would gain energy out of nothing are shortened."""
 
 from collections.abc import Callable
-from math import sqrt
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ..kernels.implicit import AFTER, ENERGY, MOTION, WORK
 
 ROUNDING = 1e-9
-MARGIN, TRIALS = 0.99, 5
+MARGIN, LEAST, TRIALS = 0.95, 0.25, 16
 
 
 def shorten_until_balanced(numbers: np.ndarray, share: np.ndarray, again: Callable[[], None]) -> None:
@@ -18,28 +18,30 @@ def shorten_until_balanced(numbers: np.ndarray, share: np.ndarray, again: Callab
     model of springs does not see how they are stretched by what goes across them: with long steps and stiff springs
     that may be much.
     """
-    if not gains(numbers):
-        return
-    share[0] = balanced_share(numbers)
-    again()
-    for trial in range(TRIALS):
+    for _ in range(TRIALS):
         if not gains(numbers):
             return
-        share[0] = 0.5 if trial < TRIALS - 1 else 0.0
+        share[0] = balanced_share(numbers)
+        again()
+    if gains(numbers):
+        share[0] = 0.0
         again()
 
 
 def balanced_share(numbers: np.ndarray) -> float:
-    """The share s with which nothing is gained, if energy after the step goes with s^2 and work with s.
+    """About the share s with which nothing is gained: energy grows with s^4 where springs are crossed, work with s.
 
-    Mostly energy goes with more than s^2, so this is on the safe side.
+    Never less than a quarter, since where springs begin to relax, neither is true of small shares.
     """
-    springs = numbers[ENERGY] - numbers[MOTION]
-    grown, work = numbers[AFTER] - springs, numbers[WORK]
-    if not grown > 0:
-        return 0.0
-    share = (work + sqrt(max(work * work + 4 * grown * numbers[MOTION], 0.0))) / (2 * grown)
-    return MARGIN * min(max(share, 0.0), 1.0)
+    grown = float(numbers[AFTER] - numbers[ENERGY] + numbers[MOTION])
+    work, motion = float(numbers[WORK]), float(numbers[MOTION])
+
+    def gain(share: float) -> float:
+        return grown * share**4 - work * share - motion
+
+    if not (np.isfinite(gain(1.0)) and gain(LEAST) < 0):
+        return LEAST
+    return MARGIN * float(brentq(gain, LEAST, 1.0))
 
 
 def gains(numbers: np.ndarray) -> bool:
