@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator, cg, spsolve
 import vivace as vv
 from helpers import momentum
 from vivace.materials import spring_net
+from vivace.model import measure
 from vivace.springs import STRIPED, default_rows, make_net, order_in_strips
 
 G = 9.81
@@ -246,6 +247,15 @@ def test_the_guard_does_not_stop_a_fine_cloth_in_the_air():
     simulation = vv.Simulation(scene, "implicit", iterations=5, dt=1 / 25, damping=0.5)
     heights = [simulation.positions[:, 1].mean() for _ in simulation.run(15)]
     assert heights[4] - heights[14] > 0.01
+
+
+def test_what_is_left_of_springs_is_measured():
+    simulation = vv.Simulation(corner_cloth(21), "implicit", iterations=20, dt=1 / 25)
+    report, group = list(simulation.run(3))[-1], simulation.model.groups[0]
+    left = np.abs(measure(group.constraint, simulation.positions[group.vertices], group.rest))
+    found = report.residual["stretch"]
+    assert simulation.plan.sizes == {"stretch": len(group)}
+    np.testing.assert_allclose([found.rms, found.largest], [np.sqrt(np.mean(left**2)), left.max()], rtol=1e-4)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])

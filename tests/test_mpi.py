@@ -644,8 +644,7 @@ def test_parts_share_the_rows_and_know_whose_copies_they_have(ranks):
     parts = [part_of(plan, owners, rank) for rank in range(ranks)]
     own = [part.rows[part.rows >= 0] for part in parts]
     np.testing.assert_array_equal(np.sort(np.concatenate(own)), np.arange(len(plan.order)))
-    sizes = [sum(len(planned.vertices) for planned in part.plan.groups) for part in parts]
-    assert sum(sizes) == len(plan.groups[0].vertices)
+    assert sum(part.plan.sizes["stretch"] for part in parts) == len(plan.groups[0].vertices)
     for rank, part in enumerate(parts):
         local = np.concatenate([part.rows, part.copies])
         np.testing.assert_array_equal(part.plan.order, np.arange(len(local)))

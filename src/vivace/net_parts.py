@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .batches import Partition
 from .kernels.compile import compiled
 from .kernels.lanes import WIDTH
-from .model import ConstraintGroup
 from .parts import Part, joined, local_model
-from .plan import Plan, PlannedGroup
+from .plan import Plan
 from .springs import Dues, Net
 
 
@@ -84,7 +82,7 @@ def part_of(plan: Plan, owners: np.ndarray, rank: int) -> NetPart:
     dues = _local_dues(net, blocks, rows, place_of, due_starts + len(rows), len(own_dues) + len(taken))
     own = _local_net(net, blocks, rows, starts, place_of, dues)
     real = np.where(rows < count, rows, -1)
-    local = _local_plan(plan, own, np.concatenate([real, copies]), place_of)
+    local = _local_plan(plan, own, np.concatenate([real, copies]))
     particles = np.where(real < 0, -1, plan.order[real])
     lengths = np.minimum(net.starts[blocks + 1], count) - net.starts[blocks]  # without what fills up the last block
     runs = zip(starts.tolist(), (starts[:-1] + lengths).tolist())
@@ -130,38 +128,13 @@ def _local_net(
     slots, _ = _runs(net.bounds[net.starts // WIDTH], blocks)
     bounds = np.append(0, np.cumsum(np.diff(net.bounds)[rows[::WIDTH] // WIDTH])).astype(np.int32)
     springs = _renumbered(net.neighbors, slots, place_of), net.kinds[slots], net.strengths, net.rests
-    return Net(bounds, *springs, net.drag[rows], starts, dues, blocks.astype(np.int32), net.total)
+    return Net(bounds, *springs, net.drag[rows], starts, dues, blocks.astype(np.int32), net.total, net.name)
 
 
-def _local_plan(plan: Plan, net: Net, rows: np.ndarray, place_of: np.ndarray) -> Plan:
-    """A plan on some rows of another."""
-    groups = tuple(_local_group(planned, net.rows, place_of) for planned in plan.groups)
+def _local_plan(plan: Plan, net: Net, rows: np.ndarray) -> Plan:
+    """A plan on some rows of another; all of its springs are in the net."""
     order = np.arange(len(rows))
-    return Plan(local_model(plan, rows, groups), order, order, groups, net=net)
-
-
-def _local_group(planned: PlannedGroup, own: int, place_of: np.ndarray) -> PlannedGroup:
-    """The springs whose lower end is one of the `own` rows, so that each is in one part: to be measured, no more."""
-    vertices, rest = _springs_from(planned.vertices, planned.rest, place_of, own)
-    columns = vertices, rest, np.zeros(0, np.float32)
-    whole = Partition(np.arange(len(rest), dtype=np.int32), np.array([0, len(rest)]))
-    return PlannedGroup(ConstraintGroup(planned.group.name, planned.group.constraint, *columns), whole, None, *columns)
-
-
-@compiled
-def _springs_from(
-    vertices: np.ndarray, rest: np.ndarray, place_of: np.ndarray, own: int
-) -> tuple[np.ndarray, np.ndarray]:
-    count = 0
-    for spring in range(len(vertices)):
-        count += 0 <= place_of[min(vertices[spring, 0], vertices[spring, 1])] < own
-    ends, lengths, found = np.empty((count, 2), np.int32), np.empty(count, np.float32), 0
-    for spring in range(len(vertices)):
-        if 0 <= place_of[min(vertices[spring, 0], vertices[spring, 1])] < own:
-            ends[found, 0], ends[found, 1] = place_of[vertices[spring, 0]], place_of[vertices[spring, 1]]
-            lengths[found] = rest[spring]
-            found += 1
-    return ends, lengths
+    return Plan(local_model(plan, rows, ()), order, order, (), net=net)
 
 
 @compiled

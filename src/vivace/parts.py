@@ -153,11 +153,12 @@ def moves(time: float) -> tuple[float, float, float]:
 
 
 def local_model(plan: Plan, rows: np.ndarray, groups: tuple[PlannedGroup, ...]) -> Model:
-    """A model of some rows of a plan; -1 is a row that nothing happens to."""
+    """A model of some rows of a plan, without what the state knows better; -1 is a row that nothing happens to."""
     model, particles = plan.model, plan.order[np.maximum(rows, 0)]
+    unknown = np.zeros((len(rows), 3), np.float32)
     return Model(
-        model.positions[particles],
-        model.velocities[particles],
+        unknown,
+        unknown,
         np.where(rows < 0, 0, model.inverse_masses[particles]).astype(np.float32),
         tuple(planned.group for planned in groups),
         tuple(_still(surface) for surface in model.surfaces),

@@ -68,6 +68,13 @@ class Plan:
         return {planned.group.name: planned.parallel_steps for planned in self.groups}
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """How many constraints each group has."""
+        if self.net is not None:
+            return {self.net.name: self.net.spring_count}
+        return {planned.group.name: len(planned.vertices) for planned in self.groups}
+
+    @property
     def phantom_count(self) -> int:
         return len(self.order) - len(self.row_of)
 

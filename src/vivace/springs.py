@@ -44,10 +44,16 @@ class Net:
     dues: "Dues"
     ids: np.ndarray  # (blocks,) int32
     total: int
+    name: str  # of the group that all springs are in
 
     @property
     def rows(self) -> int:
         return WIDTH * (len(self.bounds) - 1)
+
+    @property
+    def spring_count(self) -> int:
+        slots = np.bincount(self.kinds[:, 0], minlength=len(self.strengths))
+        return int(slots @ (self.strengths[:, 0] > 0).sum(axis=1))
 
     @property
     def outside_slots(self) -> np.ndarray:
@@ -110,7 +116,8 @@ def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, blocks: int | 
     drag[:count] = model.drag[order]
     ids = np.arange(len(starts) - 1, dtype=np.int32)
     dues = _make_dues(bounds, neighbors, starts)
-    return Net(bounds, neighbors, kinds, strengths, rests[:, 0], drag, starts, dues, ids, len(ids))
+    springs = bounds, neighbors, kinds, strengths, rests[:, 0]
+    return Net(*springs, drag, starts, dues, ids, len(ids), model.groups[0].name if model.groups else "stretch")
 
 
 def default_rows(count: int) -> int:

@@ -39,7 +39,8 @@ class State:
 
     FINE: ClassVar = {"positions": "fine_positions", "velocities": "fine_velocities"}
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, rows_as: tuple[np.ndarray, np.ndarray] | None = None):
+        """As the model begins, or with the positions and velocities of its rows as given."""
         self.plan = plan
         rows = (len(plan.order) // WIDTH + 1) * WIDTH  # at least one is spare
         self.positions, self.velocities = aligned((rows, 4)), aligned((rows, 4))
@@ -48,8 +49,13 @@ class State:
         self.fine_positions, self.fine_velocities = aligned((fine, 4), np.float64), aligned((fine, 4), np.float64)
         if plan.net is not None:
             self.fine_positions[:, 3] = self.positions[:, 3]
-        self.set("positions", slice(None), plan.model.positions)
-        self.set("velocities", slice(None), plan.model.velocities)
+        if rows_as is None:
+            self.set("positions", slice(None), plan.model.positions)
+            self.set("velocities", slice(None), plan.model.velocities)
+            return
+        for name, values in zip(self.FINE, rows_as):
+            for table in (self.finest(name), getattr(self, name)):
+                table[: len(values), :3] = values
 
     def finest(self, name: str) -> np.ndarray:
         """Positions or velocities with all the digits that there are."""

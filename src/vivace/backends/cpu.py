@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from ..collision.surface import Ways
+from ..constraints import stretch
 from ..errors import InputError
 from ..holds import Hold
 from ..kernels import region
 from ..kernels.integrate import copy_kernel, motion_parameters, predict_kernel, update_kernel
 from ..kernels.lanes import WIDTH
-from ..kernels.measure import chunks, finite_kernel, residual_kernel
+from ..kernels.measure import chunks, finite_kernel, net_residual_kernel, residual_kernel
 from ..kernels.project import forget_kernel, project_compliant_kernel, project_in_order_kernel, project_kernel
 from ..kernels.rows import in_blocks
 from ..plan import Plan, PlannedGroup
+from ..springs import Net
 from ..state import State, aligned
 from . import Outcome, Residual, Touches
 from .cpu_apart import CpuApart
@@ -124,27 +126,13 @@ class CpuSweeps:
             self.sweep("integrate", copy_kernel(), 0, pairs, copy, rows)
             for copy, rows in zip(self._kept, (state.positions, state.velocities))
         ]
+        self._sizes = plan.sizes
         self._flaws = np.zeros((2, chunks(pairs)), np.float32)
-        self._results = [np.zeros((chunks(group.blocks), 2)) for group in self.blocked_groups]
         self._measure: list[Any] = [
             self.sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs)
             for rows, flaws in zip((state.positions, state.velocities), self._flaws)
         ]
-        self._measure += [
-            self.sweep(
-                "measure",
-                residual_kernel(planned.group.constraint),
-                0,
-                len(results),
-                state.positions,
-                group.vertices,
-                group.rest,
-                group.real_lanes,
-                results,
-                group.blocks,
-            )
-            for planned, group, results in zip(plan.groups, self.blocked_groups, self._results)
-        ]
+        self._results = self._measure_groups() if plan.net is None else self._measure_net(plan.net)
         # However often a solver asks, one row of the table for each.
         self.project: Callable[..., Any] = cache(self._project)
         self.project_compliant: Callable[..., Any] = cache(self._project_compliant)
@@ -152,8 +140,23 @@ class CpuSweeps:
         self.forget_multipliers = cache(self._forget_multipliers)
 
     def _blocked_groups(self) -> list[BlockedGroup]:
-        """What is projected batch by batch, and measured."""
-        return [BlockedGroup(planned) for planned in self.plan.groups]
+        """What is projected batch by batch, and measured; springs of a net are not."""
+        return [BlockedGroup(planned) for planned in self.plan.groups] if self.plan.net is None else []
+
+    def _measure_groups(self) -> list[np.ndarray]:
+        """Measure what is left of constraints; gives where the sums and the largest of each group will be."""
+        found = [np.zeros((chunks(group.blocks), 2)) for group in self.blocked_groups]
+        for planned, group, results in zip(self.plan.groups, self.blocked_groups, found):
+            columns = self.state.positions, group.vertices, group.rest, group.real_lanes
+            kernel = residual_kernel(planned.group.constraint)
+            self._measure.append(self.sweep("measure", kernel, 0, len(results), *columns, results, group.blocks))
+        return found
+
+    def _measure_net(self, net: Net) -> list[np.ndarray]:
+        results, eights = np.zeros((len(net.ids), 2)), (net.starts // WIDTH).astype(np.int32)
+        columns = self.state.positions, eights, net.bounds, net.neighbors, net.kinds, net.rests, results
+        self._measure.append(self.sweep("measure", net_residual_kernel(stretch), 0, len(results), *columns))
+        return [results]
 
     @cached_property
     def apart(self) -> CpuApart:
@@ -330,10 +333,8 @@ class CpuSweeps:
         # Elsewhere the unit of the clock is not known, but its sum is.
         unit = 1e-6 if platform.system() != "Windows" else self._seconds * 1e3 / max(self._ticks.sum(), 1)
         residual = {
-            planned.group.name: Residual(
-                float(np.sqrt(results[:, 0].sum() / max(len(planned.vertices), 1))), float(results[:, 1].max(initial=0))
-            )
-            for planned, results in zip(self.plan.groups, self._results)
+            name: Residual(float(np.sqrt(results[:, 0].sum() / max(size, 1))), float(results[:, 1].max(initial=0)))
+            for (name, size), results in zip(self._sizes.items(), self._results)
         }
         milliseconds = {stage: float(t * unit) for stage, t in zip(self._stages, self._ticks)}
         solve = self.implicit.solve if self.plan.net is not None else None
@@ -351,6 +352,12 @@ class CpuSweeps:
     def take_back(self) -> None:
         """Return to the state before the last run."""
         self.state.put_back(*self._kept)
+
+    def close(self) -> None:
+        """Let go of all arrays now, since what refers to each other waits until somebody looks for such circles."""
+        for one in [one for one in vars(self).values() if getattr(one, "sweeps", None) is self]:
+            vars(one).clear()
+        vars(self).clear()
 
     def sweep(self, stage: str, kernel, first: int, last: int, *arguments) -> int:
         """A new row of the table: a kernel, its items, and the arrays and whole numbers that it reads."""

@@ -26,7 +26,7 @@ from ..state import State
 from . import Outcome, Residual
 from .mpi_join import join, most_threads, obey_interrupts, warn_of_crowding
 from .mpi_rank import Rank, Token
-from .mpi_renewal import scatter
+from .mpi_renewal import gathered, scatter
 from .mpi_sweeps import busy_milliseconds
 from .mpi_talk import COMMAND, receive, send
 
@@ -127,6 +127,11 @@ class MpiState(State):
         for name in sorted(self._old):
             self._fetch(name)
 
+    def fetch_finest(self) -> None:
+        """Have all digits here; what has fewer can be fetched later, from whoever has it then."""
+        for name in State.FINE:
+            self.finest(name)
+
     def set(self, name: str, particles: slice | np.ndarray, values: np.ndarray) -> None:
         rows = self.plan.row_of[particles]
         if len(rows):
@@ -198,6 +203,7 @@ class MpiSweeps:
             counts = f"blocks of particles: {self.cut.blocks.total}, ranks: {self.comm.size}"
             warnings.warn(f"{counts}; those without a block have nothing to do", stacklevel=2)
         self.plan, self.threads, self.step = plan, threads, 1.0
+        self._totals = plan.sizes
         self.implicit = ImplicitNames()
         self.system = ParticleNames(plan, "system.", "project", "relax", "remember", "extrapolate")
         self.visits = ParticleNames(plan, "visits.", "visit", "settle")
@@ -243,11 +249,10 @@ class MpiSweeps:
         for rank in reversed(range(self.comm.size)):
             part = part_of(rank)
             self.places.insert(0, part.places)
-            for planned in part.plan.groups:
-                self._sizes.setdefault(planned.group.name, []).insert(0, len(planned.vertices))
+            for name, size in part.plan.sizes.items():
+                self._sizes.setdefault(name, []).insert(0, size)
             rows = np.concatenate([part.rows, part.copies])
-            positions, velocities = (np.where(rows[:, None] < 0, 0, table[rows, :3]) for table in tables)
-            arguments = (part, positions, velocities, self.threads)
+            arguments = (part, *(gathered(table, rows) for table in tables), self.threads)
             if rank:
                 send(self.comm, ("take_part", arguments), rank, COMMAND)
             else:
@@ -337,18 +342,19 @@ class MpiSweeps:
         self._busy += [busy_milliseconds(outcome) for outcome in outcomes]
         self._frames += 1
         residual = {}
-        for planned in self.plan.groups:
-            found = [outcome.residual.get(planned.group.name, Residual(0.0, 0.0)) for outcome in outcomes]
-            squares = sum(one.rms**2 * size for one, size in zip(found, self._sizes[planned.group.name]))
+        for name, total in self._totals.items():
+            found = [outcome.residual[name] for outcome in outcomes]
+            squares = sum(one.rms**2 * size for one, size in zip(found, self._sizes[name]))
             largest = max(one.largest for one in found)
-            residual[planned.group.name] = Residual(float(np.sqrt(squares / len(planned.vertices))), largest)
+            residual[name] = Residual(float(np.sqrt(squares / max(total, 1))), largest)
         finite, first = all(outcome.finite for outcome in outcomes), outcomes[0]
         return replace(first, finite=finite, residual=residual, ranks=self.comm.size)
 
     def migrate(self, owners: np.ndarray) -> None:
         """Give blocks to other ranks, in the middle of a run."""
         if (owners != self.owners).any():
-            self.state.fetch_all()
+            self.state.fetch_finest()
+            self.tell("leave_part")
             self._give_parts(owners)
             for number, tokens in self._prepared.items():
                 self.tell("prepare", number, tokens)

@@ -15,7 +15,6 @@ from ..particle_parts import ParticlePart
 from ..parts import Part
 from ..state import State, write_piece
 from . import Outcome
-from .cpu import CpuSweeps
 from .mpi_colored import ColoredSweeps
 from .mpi_net import NetSweeps
 from .mpi_particles import ParticleSweeps
@@ -30,22 +29,27 @@ class Rank:
 
     def __init__(self, comm: Any):
         self.comm = comm
+        self.sweeps: Any = None
         self.schedules: dict[int, Any] = {}
 
     def take_part(self, part: Part, positions: np.ndarray, velocities: np.ndarray, threads: int) -> None:
         """Begin with a part, where its rows and copies are as given."""
-        self.part, self.state = part, State(part.plan)
-        count = len(part.plan.order)
-        for name, values in (("positions", positions), ("velocities", velocities)):
-            self.state.finest(name)[:count, :3] = getattr(self.state, name)[:count, :3] = values
-        self.sweeps: CpuSweeps
+        self.leave_part()
+        self.part, self.state = part, State(part.plan, (positions, velocities))
         if isinstance(part, NetPart):
             self.sweeps = NetSweeps(self.comm, part, self.state, threads)
         elif isinstance(part, ColoredPart):
             self.sweeps = ColoredSweeps(self.comm, part, self.state, threads)
         elif isinstance(part, ParticlePart):
             self.sweeps = ParticleSweeps(self.comm, part, self.state, threads)
+
+    def leave_part(self) -> None:
+        """Give memory free for the next one."""
         self.schedules = {}
+        if self.sweeps is not None:
+            self.sweeps.close()
+            del self.part, self.state
+            self.sweeps = None
 
     def prepare(self, number: int, tokens: list[Token]) -> None:
         self.schedules[number] = self.sweeps.prepare(self._own(tokens))

@@ -42,3 +42,14 @@ def scatter(table: np.ndarray, rows: np.ndarray, buffer: np.ndarray) -> None:
     for i in range(len(rows)):
         for k in range(4):
             table[rows[i], k] = buffer[i, k]
+
+
+@compiled
+def gathered(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The first three numbers of some rows; of row -1, zeros."""
+    found = np.zeros((len(rows), 3), table.dtype)
+    for i in range(len(rows)):
+        if rows[i] >= 0:
+            for k in range(3):
+                found[i, k] = table[rows[i], k]
+    return found

@@ -8,9 +8,21 @@ from functools import cache
 import numpy as np
 
 from .compile import doubles_at, floats_at, ints_at, kernel, source_digest
-from .lanes import absolute, first_lanes, largest_lane, select, spread, sum_of_lanes, value_function
+from .lanes import (
+    WIDTH,
+    absolute,
+    first_lanes,
+    largest_lane,
+    maximum,
+    select,
+    spread,
+    spread_wide,
+    sum_of_lanes,
+    value_function,
+    widened,
+)
 from .project import rest_values
-from .rows import gather, load_block, load_pair
+from .rows import gather, gather_rows, load_block, load_pair, load_rows
 
 ZERO, ONE, LARGEST = np.float32(0), np.float32(1), np.finfo(np.float32).max
 CHUNK = 64  # blocks, or pairs of rows
@@ -52,6 +64,37 @@ def residual_kernel(constraint):
             results[2 * chunk], results[2 * chunk + 1] = total, worst
 
     return residual
+
+
+@cache
+def net_residual_kernel(constraint):
+    """The same for each block of a net of springs; beyond the end of a list rest lengths are 0, and so is what is left.
+
+    Addresses: positions, first eights, bounds, neighbors, kinds, rests, results (2 a block).
+    """
+    value_gradient = value_function(constraint.value_gradient)
+    digest = source_digest(value_gradient, violation)
+
+    @kernel
+    def net_residual(addresses, first, last):
+        _ = digest  # part of the cache key
+        positions, eights, bounds = floats_at(addresses[0]), ints_at(addresses[1]), ints_at(addresses[2])
+        neighbors, kinds, rests = ints_at(addresses[3]), ints_at(addresses[4]), floats_at(addresses[5])
+        results = doubles_at(addresses[6])
+        for block in range(first, last):
+            total, worst = spread_wide(ZERO), spread(ZERO)
+            for eight in range(eights[block], eights[block + 1]):
+                here = load_rows(positions, eight)
+                for slot in range(bounds[eight], bounds[eight + 1]):
+                    there = gather_rows(positions, neighbors, slot * WIDTH, 1)
+                    rest = load_block(rests, kinds[2 * slot + 1], 1)
+                    value, _gradients, factor = value_gradient((here, there), rest)
+                    left = violation(value, factor)
+                    total = total + widened(left * left)
+                    worst = maximum(worst, absolute(left))
+            results[2 * block], results[2 * block + 1] = sum_of_lanes(total), largest_lane(worst)
+
+    return net_residual
 
 
 @cache
