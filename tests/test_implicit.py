@@ -1,17 +1,19 @@
 """Implicit Euler on springs, against SciPy and against physics."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, diags_array, eye_array
 from scipy.sparse.linalg import LinearOperator, cg, spsolve
+from scipy.spatial import Delaunay
 
 import vivace as vv
 from helpers import momentum
+from vivace.decomposition import STRIPED, decomposed, default_rows, order_in_strips
 from vivace.materials import spring_net
 from vivace.model import measure
-from vivace.springs import STRIPED, default_rows, make_net, order_in_strips
 
 G = 9.81
 
@@ -466,15 +468,52 @@ def test_blocks_are_compact_made_of_strips_and_of_equal_size():
     assert np.ptp(strips, axis=1).min(axis=1).max() < 1e-6 and np.ptp(strips, axis=1).max() < 0.6
     assert len(order_in_strips(np.zeros((0, 3)))) == 0 and len(order_in_strips(np.zeros((5, 3)))) == 5
     model = corner_cloth(33).build()
-    assert make_net(model, np.arange(33 * 33), np.arange(33 * 33), None).total == 3
+    assert list(decomposed(model, None, "halves")[1]) == [0, 512, 1024, 1096]
     sizes = [default_rows(count) for count in (0, 10_000, 100_000, 1_000_000, 3_000_000)]
     assert sizes == [512, 512, 1024, 2048, 4096]
+
+
+@pytest.mark.parametrize("particles", [2000, 2001])
+def test_blocks_of_metis_are_whole_eights_with_few_springs_between_them(particles):
+    pytest.importorskip("pymetis")
+    points = np.random.default_rng(3).uniform(size=(particles, 3)) * (1, 1, 0)
+    scene = vv.Scene()
+    scene.add_cloth(vv.Mesh(points, Delaunay(points[:, :2]).simplices), material=vv.MassSpring(100.0))
+    model = scene.build()
+    order, starts = decomposed(model, 16, "metis")
+    assert sorted(order) == list(range(particles)) and len(starts) == 17
+    sizes = np.diff(starts)
+    assert (starts % 8 == 0).all() and starts[-1] == -(-particles // 8) * 8 and 0.8 * 125 < sizes.min() < 1.2 * 125
+    between = {
+        by: vv.ImplicitEuler(blocks=16, decomposition=by).prepare(model, 5, 0).net.dues.count
+        for by in ("halves", "metis")
+    }
+    assert between["metis"] < 1.05 * between["halves"]
+
+
+def test_what_metis_made_moves_as_what_halving_made():
+    pytest.importorskip("pymetis")
+    runs = [
+        vv.Simulation(corner_cloth(45), vv.ImplicitEuler(blocks=9, decomposition=by), iterations=30, dt=1 / 50)
+        for by in ("halves", "metis")
+    ]
+    for one, other in zip(runs[0].run(20), runs[1].run(20)):
+        assert one.solve.iterations == other.solve.iterations
+    np.testing.assert_allclose(runs[1].positions, runs[0].positions, atol=1e-5)
+    assert (np.diff(runs[0].plan.net.starts) != np.diff(runs[1].plan.net.starts)).any()
+
+
+def test_without_metis_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    with pytest.raises(vv.InputError, match=r"pymetis is not installed.*vivace\[mpi\]"):
+        vv.Simulation(corner_cloth(10), vv.ImplicitEuler(blocks=2, decomposition="metis"))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"blocks": 0}, "blocks is 0"),
+        ({"decomposition": "meits"}, "unknown decomposition 'meits'; did you mean 'metis'"),
         ({"tolerance": -1}, "tolerance"),
         ({"tolerance": float("nan")}, "tolerance"),
         ({"preconditioner": "ilu"}, "preconditioner"),

@@ -16,7 +16,7 @@ LAYERS = (
     ("kernels",),
     ("graph", "mesh", "model", "halving"),
     ("constraints", "collision", "coloring"),
-    ("batches", "materials", "springs", "system"),
+    ("batches", "decomposition", "materials", "springs", "system"),
     ("layout", "factor"),
     ("scene", "plan"),
     ("remainder", "state", "contacts", "holds", "parts", "net_parts", "colored_parts", "particle_parts"),

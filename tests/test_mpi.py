@@ -38,7 +38,7 @@ cloth.pin([0, 29])
 scene.add_collider(vv.Sphere(0.3, (0, -0.4, 0)))
 scene.add_collider(vv.Box((0.2, 0.2, 0.2)), motion=lambda t: (0.0, -0.8 + 0.3 * np.sin(t), 0.2))
 scene.blow(0.1, (0.5, 0.0, 0.3))
-solver = vv.ImplicitEuler(blocks=20)
+solver = vv.ImplicitEuler(blocks=20, decomposition=sys.argv[4])
 simulation = vv.Simulation(scene, solver, iterations=5, dt=0.01, backend=backend)
 start = simulation.positions
 for frame in range(frames):
@@ -52,10 +52,11 @@ np.savez(name, positions=simulation.positions, velocities=simulation.velocities)
 """
 
 
-def run_program(folder, ranks, frames, name, mpiexec=MPIEXEC, **options):
+def run_program(folder, ranks, frames, name, mpiexec=MPIEXEC, decomposition="halves", **options):
     (folder / "program.py").write_text(PROGRAM)
     start = [] if ranks is None else mpiexec_command(mpiexec, ranks)
-    command = [*start, sys.executable, "program.py", str(frames), name, "cpu" if ranks is None else "mpi"]
+    backend = "cpu" if ranks is None else "mpi"
+    command = [*start, sys.executable, "program.py", str(frames), name, backend, decomposition]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, **options)
     assert done.returncode == 0, done.stderr
     return np.load(folder / f"{name}.npz")
@@ -90,6 +91,13 @@ from vivace.bench.ranks import Case, main
 import json
 main(json.dumps([dict(particles=int(sys.argv[1]), frames=3)]))
 """
+
+
+@needs_mpiexec
+def test_same_bits_in_blocks_that_metis_made(tmp_path):
+    runs = [run_program(tmp_path, ranks, 60, f"metis{ranks}", decomposition="metis") for ranks in (None, 3)]
+    for name in ("positions", "velocities"):
+        np.testing.assert_array_equal(runs[1][name], runs[0][name])
 
 
 @needs_mpiexec

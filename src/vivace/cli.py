@@ -112,6 +112,12 @@ def run(
         str | None,
         typer.Option(help="Colors of each group, a number or half, for the solvers phantoms and hybrid-jacobi."),
     ] = None,
+    blocks: Annotated[
+        int | None, typer.Option(help="Blocks of particles, at most, for the solver implicit [default: by size].")
+    ] = None,
+    decomposition: Annotated[
+        str | None, typer.Option(help="What makes them: halves, or metis, for smaller borders [default: halves].")
+    ] = None,
     iterations: Iterations = None,
     substeps: Substeps = None,
     frames: Annotated[int | None, typer.Option(help="Frames to simulate [default: the scene's].")] = None,
@@ -148,7 +154,9 @@ def run(
 
         setup = scenes.find(scene)
         settings = setup.chosen(paper, **{name: value for name, value in given.items() if value is not None})
-        options = {} if colors is None else {"colors": _number_or_name(colors)}
+        chosen = {"colors": None if colors is None else _number_or_name(colors)}
+        chosen |= {"blocks": blocks, "decomposition": decomposition}
+        options = {name: value for name, value in chosen.items() if value is not None}
         job = Job(scene, _scale(setup, scale, particles), solver, options, settings, seed, budget_ms)
     _run(job, threads, output, report, (check, diagnose), (checkpoint, every), as_json, backend)
 

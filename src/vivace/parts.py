@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .batches import Partition
+from .decomposition import neighbors_of, order_in_blocks, share_out
 from .model import ConstraintGroup, Model, Surface
 from .plan import Plan, PlannedGroup
-from .springs import order_in_blocks
 
 FEWEST_ROWS, MOST_BLOCKS = 64, 1024  # of a block, and of all
 
@@ -78,10 +79,7 @@ def joined(rows: np.ndarray, starts: np.ndarray, costs: np.ndarray, one: np.ndar
     """Blocks of these rows, where row one[i] is joined with row other[i], and the other way round."""
     total, block_of = len(starts) - 1, np.empty(len(rows), np.int32)
     block_of[rows] = np.repeat(np.arange(total, dtype=np.int32), np.diff(starts))
-    one, other = block_of[one], block_of[other]
-    apart = one != other
-    keys, counts = np.unique(one[apart].astype(np.int64) * total + other[apart], return_counts=True)
-    return Blocks(rows, starts, costs, np.searchsorted(keys // total, np.arange(total + 1)), keys % total, counts)
+    return Blocks(rows, starts, costs, *neighbors_of(block_of[one], block_of[other], total))
 
 
 def blocks_of_groups(plan: Plan) -> Blocks:
@@ -101,16 +99,10 @@ def assign(blocks: Blocks, costs: np.ndarray, ranks: int) -> np.ndarray:
     if ranks == 1:
         return np.zeros(blocks.total, np.int32)
     weights = np.maximum(1, costs / costs.max() * 1000).astype(np.int64)
-    try:
-        import pymetis
-    except ImportError:  # blocks in turn are near each other
+    if find_spec("pymetis") is None:  # blocks in turn are near each other
         middles = (np.cumsum(weights) - weights / 2) / weights.sum()
         return np.minimum((middles * ranks).astype(np.int32), ranks - 1)
-    if not len(blocks.neighbors):
-        return (np.arange(blocks.total) % ranks).astype(np.int32)
-    adjacency = pymetis.CSRAdjacency(blocks.offsets, blocks.neighbors)
-    _, owners = pymetis.part_graph(ranks, adjacency, vweights=weights.tolist(), eweights=blocks.joints.tolist())
-    return np.array(owners, np.int32)
+    return share_out(blocks.offsets, blocks.neighbors, blocks.joints, weights, ranks)
 
 
 def renamed(owners: np.ndarray, before: np.ndarray, ranks: int) -> np.ndarray:

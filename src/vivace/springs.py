@@ -7,15 +7,10 @@ import numpy as np
 from .batches import Partition
 from .constraints import stretch
 from .errors import InputError
-from .halving import halve
 from .kernels.compile import compiled
 from .kernels.implicit import STRENGTHS
 from .kernels.lanes import WIDTH
 from .model import Model
-
-# About so many blocks, with rows within these bounds; where they were more than the most, larger ones.
-WANTED_BLOCKS, MOST_BLOCKS, FEWEST_ROWS, MOST_ROWS = 128, 1024, 512, 2048
-STRIPED = 4096  # rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +86,8 @@ def check_springs(model: Model, solver: str) -> None:
             )
 
 
-def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, blocks: int | None) -> Net:
-    """The springs of all groups, in an order of the particles; at most `blocks` blocks, if given."""
-    count = model.particle_count
-    if blocks is not None and blocks > count:
-        raise InputError(f"{blocks} blocks are more than there are particles ({count})")
-    wanted = default_rows(count) if blocks is None else -(-count // blocks)
+def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, starts: np.ndarray) -> Net:
+    """The springs of all groups, in an order of the particles, and in blocks that begin at these rows."""
     rows_of = row_of.astype(np.int32)
     pairs = np.concatenate([np.zeros((0, 2), np.int32), *(rows_of[group.vertices] for group in model.groups)])
     strengths, rests = np.empty((len(pairs), STRENGTHS), np.float32), np.empty((len(pairs), 1), np.float32)
@@ -107,68 +98,15 @@ def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, blocks: int | 
         strengths[part, 0], rests[part, 0] = 1 / group.compliance, group.rest
         strengths[part, 1] = 0 if group.damping is None else group.damping
         first += len(group)
-    rows, size = whole_eights(count), whole_eights(wanted)
-    bounds, neighbors, numbers = _listed(pairs, rows, size)
+    bounds, neighbors, numbers = _listed(pairs, starts)
     kinds = np.empty((len(neighbors), 2), np.int32)
     strengths, rests = (_palette(numbers, values, kinds[:, i]) for i, values in enumerate((strengths, rests)))
-    starts = np.append(np.arange(0, rows, size), rows)
-    drag = np.zeros(rows, np.float32)
-    drag[:count] = model.drag[order]
+    drag = np.zeros(starts[-1], np.float32)
+    drag[: len(order)] = model.drag[order]
     ids = np.arange(len(starts) - 1, dtype=np.int32)
     dues = _make_dues(bounds, neighbors, starts)
     springs = bounds, neighbors, kinds, strengths, rests[:, 0]
     return Net(*springs, drag, starts, dues, ids, len(ids), model.groups[0].name if model.groups else "stretch")
-
-
-def default_rows(count: int) -> int:
-    """Of a block: a power of two, so that runs of `STRIPED` rows are made of whole blocks, or the other way round."""
-    size = FEWEST_ROWS
-    while size < MOST_ROWS and size * WANTED_BLOCKS < count or size * MOST_BLOCKS < count:
-        size *= 2
-    return size
-
-
-def whole_eights(count: int) -> int:
-    return -(-count // WIDTH) * WIDTH
-
-
-def order_in_blocks(rest: np.ndarray) -> np.ndarray:
-    """Particles in an order in which those in turn are near each other without forces.
-
-    Halves of halves, so that runs of eight times a power of two are compact.
-    """
-    order = np.arange(len(rest))
-    halve(rest.astype(np.float64), order, 0, len(order), True)
-    return order
-
-
-def order_in_strips(rest: np.ndarray) -> np.ndarray:
-    """The same, but runs of `STRIPED` are sorted into strips.
-
-    A sweep through one meets the neighbors of its particles in turn, which processors foresee.
-    """
-    order = order_in_blocks(rest)
-    _sort_into_strips(rest.astype(np.float64), order, STRIPED)
-    return order
-
-
-@compiled
-def _sort_into_strips(points: np.ndarray, order: np.ndarray, size: int) -> None:
-    """Sort each run of an order into strips across its longest side, and these along the next longest."""
-    for first in range(0, len(order), size):
-        own, sides = order[first : first + size].copy(), np.empty(3)
-        for axis in range(3):
-            along = points[own, axis]
-            sides[axis] = along.max() - along.min()
-        longest, next_longest = np.argsort(-sides)[:2]
-        if sides[longest] == 0.0:
-            continue
-        own = own[np.argsort(points[own, longest], kind="mergesort")]
-        length = max(int(np.sqrt(len(own) * sides[next_longest] / sides[longest]) + 0.5), 1)
-        for start in range(0, len(own), length):
-            strip = own[start : start + length]
-            own[start : start + length] = strip[np.argsort(points[strip, next_longest], kind="mergesort")]
-        order[first : first + size] = own
 
 
 def by_rows(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
@@ -192,12 +130,15 @@ def _in_order(vertices: np.ndarray, rows: int) -> np.ndarray:
 
 
 @compiled
-def _listed(pairs: np.ndarray, rows: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _listed(pairs: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs by one of their ends, in the order in which they are given: bounds, neighbors, and numbers of pairs.
 
-    Those between blocks, of `size` rows each, are listed at the lower row; within a block the longer list gives way.
+    Those between blocks are listed at the lower row; within a block the longer list gives way.
     """
-    place = np.zeros(rows, np.int32)
+    rows = starts[-1]
+    block_of, place = np.empty(rows, np.int32), np.zeros(rows, np.int32)
+    for block in range(len(starts) - 1):
+        block_of[starts[block] : starts[block + 1]] = block
     for pair in range(len(pairs)):
         place[min(pairs[pair, 0], pairs[pair, 1])] += 1
     ends = np.empty(len(pairs), np.int8)
@@ -205,7 +146,7 @@ def _listed(pairs: np.ndarray, rows: int, size: int) -> tuple[np.ndarray, np.nda
         here = 0 if pairs[pair, 0] < pairs[pair, 1] else 1
         low, high = pairs[pair, here], pairs[pair, 1 - here]
         ends[pair] = here
-        if low // size == high // size and place[low] > place[high] + 1:
+        if block_of[low] == block_of[high] and place[low] > place[high] + 1:
             ends[pair] = 1 - here
             place[low] -= 1
             place[high] += 1
