@@ -17,7 +17,7 @@ import pytest
 import vivace as vv
 from vivace import checkpoint
 from vivace.backends import mpi_join
-from vivace.cluster import RANK_NAMES, launch
+from vivace.cluster import RANK_NAMES, SIZE_NAMES, in_job, launch, told_size
 from vivace.cluster.launch import mpiexec_command, supervise
 from vivace.cluster.watchdog import Pulse, Watch
 from vivace.net_parts import NetCut, part_of
@@ -290,6 +290,26 @@ def test_an_mpiexec_of_another_mpi_is_refused(name, monkeypatch):
     monkeypatch.setenv(name.replace("SIZE", "RANK"), "1")
     with pytest.raises(SystemExit):  # it is said once
         mpi_join.join.__wrapped__()
+
+
+def test_an_srun_without_mpi_is_told_what_is_missing(tmp_path):
+    started = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_NTASKS": "2"}
+    for rank, message in (("0", "srun has started 2 processes, but .* knows of 1: add --mpi=pmi2"), ("1", "^$")):
+        environment = {**os.environ, **started, "SLURM_PROCID": rank}
+        done = vivace("run", *SCENE, "--frames", 1, "--out", "a.npz", cwd=tmp_path, env=environment)
+        assert done.returncode == 2 and re.search(message, done.stderr), done.stderr
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("tasks", [None, "1"])
+def test_a_script_of_sbatch_is_a_process_like_any_other(monkeypatch, tasks):
+    for name in (*RANK_NAMES, *SIZE_NAMES):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "16")
+    if tasks:
+        monkeypatch.setenv("SLURM_STEP_NUM_TASKS", tasks)
+    assert not in_job() and told_size() == 1
 
 
 def mpiexec_that_says(folder, version):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import extra
-from ..cluster import told_rank, told_size, way_on
+from ..cluster import started_by_srun, told_rank, told_size, way_on
 from ..cluster.watchdog import VARIABLE, Pulse, Watch, address_towards
 from ..errors import InputError
 from ..kernels.region import core_count
@@ -42,9 +42,12 @@ def join() -> Any:
         if told_rank() not in (None, "0"):
             sys.exit(2)  # the first one says why
         name, release = library.get_vendor()
+        who, way = "mpiexec", "take the mpiexec of that MPI"
+        if started_by_srun():
+            who, way = "srun", "add --mpi=pmi2, or what else of srun --mpi=list that MPI understands"
         raise InputError(
-            f"mpiexec has started {told_size()} processes, but {name} {'.'.join(map(str, release))}, which mpi4py uses "
-            f"here, knows of {comm.size}: take the mpiexec of that MPI"
+            f"{who} has started {told_size()} processes, but {name} {'.'.join(map(str, release))}, which mpi4py uses "
+            f"here, knows of {comm.size}: {way}"
         )
     if comm.size == 1 and VARIABLE not in os.environ:
         return comm

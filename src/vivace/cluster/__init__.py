@@ -3,14 +3,20 @@
 import os
 from pathlib import Path
 
-# What mpiexec and srun tell the processes that they start.
-RANK_NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-SIZE_NAMES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+# What mpiexec and srun tell the processes that they start. The last ones are of an srun without MPI, too.
+RANK_NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+SIZE_NAMES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def told_rank() -> str | None:
     """Which of the processes this is that an mpiexec or srun has started; None where none has."""
-    return next((os.environ[name] for name in RANK_NAMES if name in os.environ), None)
+    names = RANK_NAMES if int(os.environ.get(SIZE_NAMES[-1], 1)) > 1 else RANK_NAMES[:-1]  # else a script of sbatch
+    return next((os.environ[name] for name in names if name in os.environ), None)
+
+
+def started_by_srun() -> bool:
+    """Whether that was srun, and it has told nothing that MPI could go by."""
+    return in_job() and not any(name in os.environ for name in RANK_NAMES[:-1])
 
 
 def in_job() -> bool:
@@ -26,5 +32,5 @@ def way_on(checkpoint: Path | None, options: str) -> str:
 
 
 def told_size() -> int:
-    """How many processes an mpiexec says that it has started; 1 where none says so."""
+    """How many processes an mpiexec or srun says that it has started; 1 where none says so."""
     return max((int(os.environ[name]) for name in SIZE_NAMES if name in os.environ), default=1)
