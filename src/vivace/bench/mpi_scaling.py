@@ -35,6 +35,7 @@ NAME = "mpi-scaling"
 STRONG, WEAK = (10_000, 100_000, 1_000_000), 50_000  # particles; of each rank
 QUICK_STRONG, QUICK_WEAK = (2500,), 1250
 ROUNDS = 5
+KINDS = "strong", "threads", "weak", "colored"
 COLORED, COLORED_ITERATIONS = ("gauss-seidel", "vivace"), 10
 MODELLED = (2, 16, 100)  # ranks, each on a host of its own
 NEIGHBORS, HALO_DEPTH, ROW_BYTES = 4, 2, 32
@@ -56,21 +57,19 @@ NETWORKS = {
 
 def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[dict[str, Any]]:
     strong, weak = (QUICK_STRONG, QUICK_WEAK) if quick else (STRONG, WEAK)
-    best: dict[tuple[str, int, int, int], dict[str, Any]] = {}
+    best: dict[tuple[int, str, int, int, int], dict[str, Any]] = {}
     for turn in range(1 if quick else ROUNDS):
         for ranks in (*_up_to(core_count()), None):
             progress(f"round {turn + 1}: {'threads of one process' if ranks is None else f'{ranks} ranks'}")
-            cases = _threaded(strong) if ranks is None else _ranked(strong, ranks * weak)
+            cases = _threaded(strong) if ranks is None else _ranked(strong, ranks * weak, ranks)
             for (kind, case), row in zip(cases, measured([case for _, case in cases], ranks)):
-                key = kind, row["particles"], ranks or 1, case.threads
+                key = KINDS.index(kind), case.solver, row["particles"], ranks or 1, case.threads
                 best[key] = min(best.get(key, row), row, key=lambda one: one["step ms"])
-                progress(f"round {turn + 1}: {row['particles']} particles done")
+                progress(f"round {turn + 1}: {case.solver}, {row['particles']} particles done")
     rows: list[dict[str, Any]] = []
-    for key in sorted(best, key=lambda key: (("strong", "threads", "weak").index(key[0]), *key[1:])):
-        rows.append(_row(key[0], best[key], *key[2:], rows))
+    for (number, solver, _, of_ranks, threads), found in sorted(best.items(), key=lambda item: item[0]):
+        rows.append(_row(KINDS[number], solver, found, of_ranks, threads, rows))
     alone = {row["particles"]: row["step ms"] for row in rows if row["kind"] == "strong" and row["ranks"] == 1}
-    for solver in COLORED:
-        rows += _colored(solver, strong, progress)
     return rows + [
         _modelled(name, network, n, milliseconds, ranks)
         for name, network in NETWORKS.items()
@@ -79,28 +78,20 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     ]
 
 
-def _ranked(strong: tuple[int, ...], weak: int) -> list[tuple[str, Case]]:
-    return [(kind, Case(n, frames=frames_for(n))) for kind, n in (*(("strong", n) for n in strong), ("weak", weak))]
+def _ranked(strong: tuple[int, ...], weak: int, ranks: int) -> list[tuple[str, Case]]:
+    cases = [(kind, Case(n, frames=frames_for(n))) for kind, n in (*(("strong", n) for n in strong), ("weak", weak))]
+    return cases if ranks == 1 else [*cases, *_colored(Case(0), strong)]
 
 
 def _threaded(strong: tuple[int, ...]) -> list[tuple[str, Case]]:
-    like = Case(0, backend="cpu")
-    cases = [(n, threads) for n in strong for threads in (1, 2)]
-    return [("threads", replace(like, particles=n, frames=frames_for(n), threads=threads)) for n, threads in cases]
+    likes = [Case(0, backend="cpu", threads=threads) for threads in (1, 2)]
+    cases = [("threads", replace(like, particles=n, frames=frames_for(n))) for n in strong for like in likes]
+    return [*cases, *(case for like in likes for case in _colored(like, strong))]
 
 
-def _colored(solver: str, strong: tuple[int, ...], progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """One process with one thread, with two, and two ranks, in turn for each number of particles."""
-    rows: list[dict[str, Any]] = []
-    for ranks, threads in ((None, 1), (None, 2), (2, 1)):
-        progress(f"{solver}: {ranks or 1} ranks of {threads} threads")
-        like = Case(0, threads=threads, solver=solver, iterations=COLORED_ITERATIONS)
-        like = replace(like, backend="cpu" if ranks is None else "mpi")
-        for found in measured([replace(like, particles=n, frames=frames_for(n)) for n in strong], ranks):
-            base = next((row for row in rows if row["particles"] == found["particles"]), None)
-            row = _row("colored", found, ranks or 1, threads, [base] if base else [])
-            rows.append({**row, "solver": solver, "messages": found["messages"], "rows a message": found["a message"]})
-    return sorted(rows, key=lambda row: row["particles"])
+def _colored(like: Case, strong: tuple[int, ...]) -> list[tuple[str, Case]]:
+    cases = [replace(like, solver=solver, iterations=COLORED_ITERATIONS) for solver in COLORED]
+    return [("colored", replace(case, particles=n, frames=frames_for(n))) for case in cases for n in strong]
 
 
 def frames_for(particles: int) -> int:
@@ -113,18 +104,25 @@ def _up_to(cores: int) -> list[int]:
     return sorted({*(2**i for i in range(cores.bit_length())), cores})
 
 
-def _row(kind: str, found: dict[str, Any], ranks: int, threads: int, before: list[dict[str, Any]]) -> dict[str, Any]:
+def _row(
+    kind: str, solver: str, found: dict[str, Any], ranks: int, threads: int, before: list[dict[str, Any]]
+) -> dict[str, Any]:
     particles, milliseconds, cores = found["particles"], found["step ms"], ranks * threads
     row = {"kind": kind, "particles": particles, "ranks": ranks, "threads": threads, "frames": found["frames"]}
     row |= {"step ms": milliseconds, "with positions ms": found["best ms"], "median ms": found["median ms"]}
-    base = next((old for old in before if old["kind"] == kind and _same(kind, old, particles)), row)
+    if kind == "colored":
+        row |= {"solver": solver, "messages": found["messages"], "rows a message": found["a message"]}
+    base = next((old for old in before if _is_base(old, row)), row)
     rate = particles / milliseconds
     speedup = rate / (base["particles"] / base["step ms"])
     return {**row, "speedup": speedup, "efficiency": speedup / cores, "core ns a particle": 1e6 * cores / rate}
 
 
-def _same(kind: str, other: dict[str, Any], particles: int) -> bool:
-    return other["ranks"] * other["threads"] == 1 and (kind == "weak" or other["particles"] == particles)
+def _is_base(one: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether this is the row that another one's speedup is over."""
+    alike = all(one.get(name) == row.get(name) for name in ("kind", "solver"))
+    same = row["kind"] == "weak" or one["particles"] == row["particles"]
+    return alike and same and one["ranks"] * one["threads"] == 1
 
 
 def _modelled(name: str, network: Network, particles: int, alone: float, ranks: int) -> dict[str, Any]:
