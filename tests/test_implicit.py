@@ -1,6 +1,8 @@
 """Implicit Euler on springs, against SciPy and against physics."""
 
+import gc
 import sys
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -252,7 +254,7 @@ def test_the_guard_does_not_stop_a_fine_cloth_in_the_air():
 
 
 def test_what_is_left_of_springs_is_measured():
-    simulation = vv.Simulation(corner_cloth(21), "implicit", iterations=20, dt=1 / 25)
+    simulation = vv.Simulation(corner_cloth(21), vv.ImplicitEuler(blocks=5), iterations=20, dt=1 / 25)
     report, group = list(simulation.run(3))[-1], simulation.model.groups[0]
     left = np.abs(measure(group.constraint, simulation.positions[group.vertices], group.rest))
     found = report.residual["stretch"]
@@ -483,7 +485,10 @@ def test_blocks_of_metis_are_whole_eights_with_few_springs_between_them(particle
     order, starts = decomposed(model, 16, "metis")
     assert sorted(order) == list(range(particles)) and len(starts) == 17
     sizes = np.diff(starts)
-    assert (starts % 8 == 0).all() and starts[-1] == -(-particles // 8) * 8 and 0.8 * 125 < sizes.min() < 1.2 * 125
+    assert (starts % 8 == 0).all() and starts[-1] == -(-particles // 8) * 8
+    assert 0.8 * 125 < sizes.min() and sizes.max() < 1.2 * 125
+    assert len(decomposed(model, -(-particles // 8), "metis")[1]) == -(-particles // 8) + 1  # an eight each
+    assert list(decomposed(model, 1, "metis")[1]) == [0, starts[-1]]
     between = {
         by: vv.ImplicitEuler(blocks=16, decomposition=by).prepare(model, 5, 0).net.dues.count
         for by in ("halves", "metis")
@@ -494,11 +499,11 @@ def test_blocks_of_metis_are_whole_eights_with_few_springs_between_them(particle
 def test_what_metis_made_moves_as_what_halving_made():
     pytest.importorskip("pymetis")
     runs = [
-        vv.Simulation(corner_cloth(45), vv.ImplicitEuler(blocks=9, decomposition=by), iterations=30, dt=1 / 50)
+        vv.Simulation(corner_cloth(45), vv.ImplicitEuler(1e-8, blocks=9, decomposition=by), iterations=500, dt=1 / 50)
         for by in ("halves", "metis")
     ]
     for one, other in zip(runs[0].run(20), runs[1].run(20)):
-        assert one.solve.iterations == other.solve.iterations
+        assert abs(one.solve.iterations - other.solve.iterations) <= 1
     np.testing.assert_allclose(runs[1].positions, runs[0].positions, atol=1e-5)
     assert (np.diff(runs[0].plan.net.starts) != np.diff(runs[1].plan.net.starts)).any()
 
@@ -608,8 +613,22 @@ def test_a_model_without_springs_falls():
     model = scene.build()
     assert replace(model).groups == ()
     simulation = vv.Simulation(scene, "implicit", iterations=1, dt=0.1, damping=0.0)
-    simulation.step()
+    assert simulation.step().residual == {}
     np.testing.assert_allclose(simulation.velocities[:, 1], -0.981, rtol=1e-5)
+
+
+def test_sweeps_that_are_closed_let_go_of_their_arrays_at_once():
+    """Blocks move fast because what they leave is used again: what waits for the collector of circles is not."""
+    simulation = vv.Simulation(corner_cloth(20), "implicit", iterations=2, dt=1 / 25)
+    simulation.step()
+    sweeps = simulation._sweeps
+    left = weakref.ref(sweeps.implicit.coefficients), weakref.ref(sweeps.implicit.direction)
+    gc.disable()
+    try:
+        sweeps.close()
+        assert [one() for one in left] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_the_textbook_is_no_copy_of_ours():

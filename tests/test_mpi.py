@@ -21,7 +21,7 @@ from vivace.cluster import RANK_NAMES, SIZE_NAMES, in_job, launch, told_size
 from vivace.cluster.launch import mpiexec_command, supervise
 from vivace.cluster.watchdog import Pulse, Watch
 from vivace.net_parts import NetCut, part_of
-from vivace.parts import assign
+from vivace.parts import Blocks, assign
 
 pytest.importorskip("mpi4py", reason="needs pip install 'vivace[mpi]'")
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -44,11 +44,11 @@ start = simulation.positions
 for frame in range(frames):
     if frame < 50:
         simulation.move_pins([0, 29], start[[0, 29]] + [0, 0.004 * (frame + 1), 0])
-    simulation.step()
+    left = simulation.step().residual["stretch"]
     if backend == "mpi" and frame == frames // 2:
         sweeps = simulation._sweeps
         sweeps.migrate((sweeps.owners + np.arange(len(sweeps.owners)) % 2).astype(np.int32) % sweeps.comm.size)
-np.savez(name, positions=simulation.positions, velocities=simulation.velocities)
+np.savez(name, positions=simulation.positions, velocities=simulation.velocities, residual=[left.rms, left.largest])
 """
 
 
@@ -69,6 +69,7 @@ def test_same_bits_on_one_process_and_on_one_to_four_ranks_with_blocks_that_move
         found = run_program(tmp_path, ranks, 400, f"on{ranks}")
         for name in ("positions", "velocities"):
             np.testing.assert_array_equal(found[name], expected[name])
+        np.testing.assert_allclose(found["residual"], expected["residual"], rtol=1e-6)
 
 
 MEMORY = """
@@ -95,9 +96,24 @@ main(json.dumps([dict(particles=int(sys.argv[1]), frames=3)]))
 
 @needs_mpiexec
 def test_same_bits_in_blocks_that_metis_made(tmp_path):
+    pytest.importorskip("pymetis")
     runs = [run_program(tmp_path, ranks, 60, f"metis{ranks}", decomposition="metis") for ranks in (None, 3)]
     for name in ("positions", "velocities"):
         np.testing.assert_array_equal(runs[1][name], runs[0][name])
+
+
+@needs_mpiexec
+def test_a_checkpoint_of_blocks_that_metis_made_goes_on_on_two_ranks(tmp_path):
+    pytest.importorskip("pymetis")
+    options = *SCENE, "--blocks", 9, "--decomposition", "metis"
+    for done in (
+        vivace("run", *options, "--frames", 8, "--out", "whole.npz", cwd=tmp_path),
+        vivace("run", *options, "--frames", 4, "--checkpoint", "a.ckpt", cwd=tmp_path),
+        vivace("resume", "a.ckpt", "--frames", 8, "--ranks", 2, "--out", "rest.npz", cwd=tmp_path),
+    ):
+        assert done.returncode == 0, done.stderr
+    whole, rest = (np.load(tmp_path / name)["positions"][-1] for name in ("whole.npz", "rest.npz"))
+    np.testing.assert_array_equal(rest, whole)
 
 
 @needs_mpiexec
@@ -713,6 +729,18 @@ def test_ranks_pay_what_their_springs_do_to_rows_of_others(ranks):
             claims = own.claims[own.claim_starts[i] : own.claim_starts[i + 1]]
             expected = whole.dues.claims[whole.dues.claim_starts[block] : whole.dues.claim_starts[block + 1]]
             np.testing.assert_array_equal(np.stack([local[claims[:, 0]], table[claims[:, 1]]], axis=1), expected)
+
+
+@pytest.mark.parametrize("ranks", [12, 30])
+def test_each_block_has_a_rank_of_its_own_where_there_are_enough(ranks):
+    blocks = NetCut(cloth_plan(blocks=12)).blocks
+    assert len(np.unique(assign(blocks, blocks.costs, ranks))) == blocks.total == 12
+
+
+def test_blocks_that_nothing_joins_are_shared_out_by_their_costs_too():
+    none = np.zeros(0, np.int64)
+    blocks = Blocks(np.arange(64), np.arange(0, 65, 8), np.ones(8), np.zeros(9, np.int64), none, none)
+    assert list(assign(blocks, np.array([6.0, 1, 1, 1, 1, 1, 1, 1]), 2)) == [0, 1, 1, 1, 1, 1, 1, 1]
 
 
 def test_blocks_go_to_ranks_by_their_costs():

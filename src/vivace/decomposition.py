@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import choice, extra
+from .checks import extra
 from .errors import InputError
 from .halving import halve
 from .kernels.compile import compiled
@@ -26,7 +26,7 @@ def decomposed(model: Model, blocks: int | None, by: str) -> tuple[np.ndarray, n
     if blocks is not None and blocks > count:
         raise InputError(f"{blocks} blocks are more than there are particles ({count})")
     size = whole_eights(default_rows(count) if blocks is None else -(-count // blocks))
-    if choice("decomposition", by, DECOMPOSITIONS) == "metis":
+    if by == "metis":
         return _by_metis(model, -(-count // size))
     return order_in_strips(model.rest), np.append(np.arange(0, whole_eights(count), size), whole_eights(count))
 
@@ -75,7 +75,7 @@ def _by_metis(model: Model, blocks: int) -> tuple[np.ndarray, np.ndarray]:
     eights = -(-count // WIDTH)
     pairs = [eight_of[group.vertices] for group in model.groups]
     one, other = np.concatenate([*pairs, *(pair[:, ::-1] for pair in pairs), np.zeros((0, 2), np.int32)]).T
-    labels = share_out(*neighbors_of(one, other, eights), np.full(eights, WIDTH), min(blocks, eights))
+    labels = share_out(*neighbors_of(one, other, eights), np.full(eights, WIDTH), blocks)
     firsts = np.full(labels.max() + 1, eights)
     np.minimum.at(firsts, labels, np.arange(eights))
     firsts[labels[-1]] = eights  # its block may not be full
@@ -97,13 +97,21 @@ def neighbors_of(one: np.ndarray, other: np.ndarray, total: int) -> tuple[np.nda
     return np.searchsorted(keys // total, np.arange(total + 1)), keys % total, counts
 
 
+def in_turn(weights: np.ndarray, shares: int) -> np.ndarray:
+    """Nodes in turn in shares of about equal weight; each has one of its own if there are enough."""
+    if shares >= len(weights):
+        return np.arange(len(weights), dtype=np.int32)
+    middles = (np.cumsum(weights) - weights / 2) / weights.sum()
+    return np.minimum((middles * shares).astype(np.int32), shares - 1)
+
+
 def share_out(
     offsets: np.ndarray, neighbors: np.ndarray, joints: np.ndarray, weights: np.ndarray, shares: int
 ) -> np.ndarray:
     """Nodes of a graph in shares of equal weight, with few joints between them, by METIS."""
     metis: Any = extra("pymetis", "mpi")
-    if shares == 1 or not len(neighbors):
-        return (np.arange(len(weights)) * shares // max(len(weights), 1)).astype(np.int32)
+    if shares >= len(weights) or not len(neighbors):  # METIS would leave some shares empty
+        return in_turn(weights, shares)
     weighed = {"vweights": weights.tolist(), "eweights": joints.tolist()}
     return np.array(metis.part_graph(shares, metis.CSRAdjacency(offsets, neighbors), **weighed)[1], np.int32)
 
@@ -113,8 +121,6 @@ def _sort_into_strips(points: np.ndarray, order: np.ndarray, starts: np.ndarray)
     """Sort each run of an order into strips across its longest side, and these along the next longest."""
     for run in range(len(starts) - 1):
         own, sides = order[starts[run] : starts[run + 1]].copy(), np.empty(3)
-        if not len(own):
-            continue
         for axis in range(3):
             along = points[own, axis]
             sides[axis] = along.max() - along.min()

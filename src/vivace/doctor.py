@@ -24,7 +24,7 @@ EXTRAS = {
     "websockets": ("serving a simulation", "live"),
     "viser": ("the live page", "live"),
     "mpi4py": ("several ranks", "mpi"),
-    "pymetis": ("blocks shared out to ranks", "mpi"),
+    "pymetis": ("blocks made and shared out to ranks", "mpi"),
 }
 
 

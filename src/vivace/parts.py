@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .batches import Partition
-from .decomposition import neighbors_of, order_in_blocks, share_out
+from .decomposition import in_turn, neighbors_of, order_in_blocks, share_out
+from .errors import InputError
 from .model import ConstraintGroup, Model, Surface
 from .plan import Plan, PlannedGroup
 
@@ -99,10 +99,10 @@ def assign(blocks: Blocks, costs: np.ndarray, ranks: int) -> np.ndarray:
     if ranks == 1:
         return np.zeros(blocks.total, np.int32)
     weights = np.maximum(1, costs / costs.max() * 1000).astype(np.int64)
-    if find_spec("pymetis") is None:  # blocks in turn are near each other
-        middles = (np.cumsum(weights) - weights / 2) / weights.sum()
-        return np.minimum((middles * ranks).astype(np.int32), ranks - 1)
-    return share_out(blocks.offsets, blocks.neighbors, blocks.joints, weights, ranks)
+    try:
+        return share_out(blocks.offsets, blocks.neighbors, blocks.joints, weights, ranks)
+    except InputError:  # without METIS; blocks in turn are near each other
+        return in_turn(weights, ranks)
 
 
 def renamed(owners: np.ndarray, before: np.ndarray, ranks: int) -> np.ndarray:

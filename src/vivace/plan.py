@@ -71,7 +71,7 @@ class Plan:
     def sizes(self) -> dict[str, int]:
         """How many constraints each group has."""
         if self.net is not None:
-            return {self.net.name: self.net.spring_count}
+            return self.net.sizes
         return {planned.group.name: len(planned.vertices) for planned in self.groups}
 
     @property

@@ -39,16 +39,22 @@ class Net:
     dues: "Dues"
     ids: np.ndarray  # (blocks,) int32
     total: int
-    name: str  # of the group that all springs are in
+    name: str  # of the group that all springs are in; none where there are no springs
 
     @property
     def rows(self) -> int:
         return WIDTH * (len(self.bounds) - 1)
 
     @property
-    def spring_count(self) -> int:
+    def eights(self) -> np.ndarray:
+        """(blocks + 1,) int32, the first eight rows of each block."""
+        return (self.starts // WIDTH).astype(np.int32)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many springs there are in the group, if there is one."""
         slots = np.bincount(self.kinds[:, 0], minlength=len(self.strengths))
-        return int(slots @ (self.strengths[:, 0] > 0).sum(axis=1))
+        return {self.name: int(slots @ (self.strengths[:, 0] > 0).sum(axis=1))} if self.name else {}
 
     @property
     def outside_slots(self) -> np.ndarray:
@@ -106,27 +112,12 @@ def make_net(model: Model, order: np.ndarray, row_of: np.ndarray, starts: np.nda
     ids = np.arange(len(starts) - 1, dtype=np.int32)
     dues = _make_dues(bounds, neighbors, starts)
     springs = bounds, neighbors, kinds, strengths, rests[:, 0]
-    return Net(*springs, drag, starts, dues, ids, len(ids), model.groups[0].name if model.groups else "stretch")
+    return Net(*springs, drag, starts, dues, ids, len(ids), model.groups[0].name if model.groups else "")
 
 
-def by_rows(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
-    """Springs in the order of their rows, in one batch: whoever goes through them reads memory forward."""
-    return Partition(_in_order(vertices, particle_count), np.array([0, len(vertices)])), None
-
-
-@compiled
-def _in_order(vertices: np.ndarray, rows: int) -> np.ndarray:
-    """Items in the order of their lowest rows."""
-    place = np.zeros(rows + 1, np.int64)
-    for item in range(len(vertices)):
-        place[vertices[item].min() + 1] += 1
-    place = np.cumsum(place)
-    order = np.empty(len(vertices), np.int32)
-    for item in range(len(vertices)):
-        lowest = vertices[item].min()
-        order[place[lowest]] = item
-        place[lowest] += 1
-    return order
+def in_one_batch(vertices: np.ndarray, particle_count: int) -> tuple[Partition, None]:
+    """Springs as they are: nobody goes through them but by the net."""
+    return Partition(np.arange(len(vertices), dtype=np.int32), np.array([0, len(vertices)])), None
 
 
 @compiled

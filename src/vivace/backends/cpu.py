@@ -153,8 +153,8 @@ class CpuSweeps:
         return found
 
     def _measure_net(self, net: Net) -> list[np.ndarray]:
-        results, eights = np.zeros((len(net.ids), 2)), (net.starts // WIDTH).astype(np.int32)
-        columns = self.state.positions, eights, net.bounds, net.neighbors, net.kinds, net.rests, results
+        results = np.zeros((len(net.ids), 2))
+        columns = self.state.positions, net.eights, net.bounds, net.neighbors, net.kinds, net.rests, results
         self._measure.append(self.sweep("measure", net_residual_kernel(stretch), 0, len(results), *columns))
         return [results]
 

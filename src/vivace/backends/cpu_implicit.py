@@ -48,7 +48,7 @@ class CpuImplicit:
         net, rows = sweeps.plan.net, sweeps.predicted.shape
         assert net is not None
         self.sweeps, self.net = sweeps, net
-        self.eights = (net.starts // WIDTH).astype(np.int32)
+        self.eights = net.eights
         self.springs = net.bounds, net.neighbors, net.kinds, net.strengths, net.rests
         self.ends = net.dues.outside, net.dues.targets, net.dues.starts, net.dues.reach
         self.claims = net.dues.claims, net.dues.claim_starts

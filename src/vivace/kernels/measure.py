@@ -1,6 +1,7 @@
 """What a step left behind: how far the constraints are from being met, and whether every number is finite.
 
-Sums run over chunks of fixed size and are added up in order, so they do not depend on the number of threads.
+Sums run over chunks of fixed size, or blocks of a net, and are added up in order, so they do not depend on the number
+of threads.
 """
 
 from functools import cache

@@ -9,7 +9,7 @@ from ..backends import Sweeps
 from ..decomposition import DECOMPOSITIONS, decomposed
 from ..model import Model
 from ..plan import Plan, make_plan
-from ..springs import by_rows, check_springs, make_net
+from ..springs import check_springs, in_one_batch, make_net
 from .base import contact_sweeps, passes
 
 # How often colliders push in a substep: where two meet, one may push into the other. And contacts between soft things,
@@ -57,7 +57,7 @@ class ImplicitEuler:
     def prepare(self, model: Model, iterations: int, seed: int) -> Plan:
         check_springs(model, "implicit")
         order, starts = decomposed(model, self.blocks, self.decomposition)
-        plan = make_plan(model, by_rows, order=order)
+        plan = make_plan(model, in_one_batch, order=order)
         return replace(plan, net=make_net(model, order, plan.row_of, starts))
 
     def schedule(self, sweeps: Sweeps, iterations: int, substeps: int) -> Iterator[Any]:
