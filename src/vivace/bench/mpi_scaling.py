@@ -34,7 +34,7 @@ from .ranks import ITERATIONS, Case, measured
 NAME = "mpi-scaling"
 STRONG, WEAK = (10_000, 100_000, 1_000_000), 50_000  # particles; of each rank
 QUICK_STRONG, QUICK_WEAK = (2500,), 1250
-ROUNDS = 5
+ROUNDS, COLORED_ROUNDS = 5, 2  # coloring a million particles takes long
 KINDS = "strong", "threads", "weak", "colored"
 COLORED, COLORED_ITERATIONS = ("gauss-seidel", "vivace"), 10
 MODELLED = (2, 16, 100)  # ranks, each on a host of its own
@@ -61,7 +61,9 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     for turn in range(1 if quick else ROUNDS):
         for ranks in (*_up_to(core_count()), None):
             progress(f"round {turn + 1}: {'threads of one process' if ranks is None else f'{ranks} ranks'}")
-            cases = _threaded(strong) if ranks is None else _ranked(strong, ranks * weak, ranks)
+            cases = _threaded(strong) if ranks is None else _ranked(strong, ranks * weak)
+            if ranks != 1 and turn < COLORED_ROUNDS:
+                cases += _colored(strong, ranks)
             for (kind, case), row in zip(cases, measured([case for _, case in cases], ranks)):
                 key = KINDS.index(kind), case.solver, row["particles"], ranks or 1, case.threads
                 best[key] = min(best.get(key, row), row, key=lambda one: one["step ms"])
@@ -78,20 +80,20 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     ]
 
 
-def _ranked(strong: tuple[int, ...], weak: int, ranks: int) -> list[tuple[str, Case]]:
-    cases = [(kind, Case(n, frames=frames_for(n))) for kind, n in (*(("strong", n) for n in strong), ("weak", weak))]
-    return cases if ranks == 1 else [*cases, *_colored(Case(0), strong)]
+def _ranked(strong: tuple[int, ...], weak: int) -> list[tuple[str, Case]]:
+    return [(kind, Case(n, frames=frames_for(n))) for kind, n in (*(("strong", n) for n in strong), ("weak", weak))]
 
 
 def _threaded(strong: tuple[int, ...]) -> list[tuple[str, Case]]:
-    likes = [Case(0, backend="cpu", threads=threads) for threads in (1, 2)]
-    cases = [("threads", replace(like, particles=n, frames=frames_for(n))) for n in strong for like in likes]
-    return [*cases, *(case for like in likes for case in _colored(like, strong))]
+    cases = [(n, threads) for n in strong for threads in (1, 2)]
+    return [("threads", Case(n, frames=frames_for(n), backend="cpu", threads=threads)) for n, threads in cases]
 
 
-def _colored(like: Case, strong: tuple[int, ...]) -> list[tuple[str, Case]]:
-    cases = [replace(like, solver=solver, iterations=COLORED_ITERATIONS) for solver in COLORED]
-    return [("colored", replace(case, particles=n, frames=frames_for(n))) for case in cases for n in strong]
+def _colored(strong: tuple[int, ...], ranks: int | None) -> list[tuple[str, Case]]:
+    """On ranks with a thread each, or on one process with one and two threads."""
+    likes = [Case(0)] if ranks else [Case(0, backend="cpu", threads=threads) for threads in (1, 2)]
+    likes = [replace(like, solver=solver, iterations=COLORED_ITERATIONS) for solver in COLORED for like in likes]
+    return [("colored", replace(like, particles=n, frames=frames_for(n))) for n in strong for like in likes]
 
 
 def frames_for(particles: int) -> int:
