@@ -138,13 +138,18 @@ class ImplicitSweeps(Protocol):
 
     def multiply(self) -> Sequence[Any]: ...  # the matrix times the direction, and how far to go along it
 
-    def descend(self, by_blocks: bool) -> Sequence[Any]: ...  # go there, and turn to the next direction
+    def descend(self, by_blocks: bool) -> Sequence[Any]: ...  # the residual there
 
-    def accelerate(self) -> Sequence[Any]: ...  # take the change of velocity over, and predict positions
+    def turn(self, by_blocks: bool) -> Sequence[Any]: ...  # go there, and turn to the next direction
+
+    def accelerate(self) -> Sequence[Any]: ...  # go there; take the change of velocity over, and predict positions
 
     def balance(self) -> Sequence[Any]: ...  # shorten the step, if it would gain energy out of nothing
 
-    def settle(self) -> Sequence[Any]: ...  # positions and velocities become what was made of the prediction
+    def offer(self) -> Sequence[Any]: ...  # let colliders and the like push the prediction
+
+    # Positions become the prediction, or what was made of it, and so do velocities.
+    def settle(self, pushed: bool) -> Sequence[Any]: ...
 
 
 class TouchSweeps(Protocol):

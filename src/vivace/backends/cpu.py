@@ -387,7 +387,7 @@ class CpuSweeps:
 
 
 def _row(stage: int, kernel, first: int, last: int, arguments: tuple) -> tuple:
-    addresses = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
+    addresses = region.addresses_of(arguments)
     return kernel.address, first, last, stage, addresses + [0] * (region.ARGUMENTS - len(addresses))
 
 

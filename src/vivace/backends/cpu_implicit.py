@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.flight import accelerate_kernel, energy_kernel, fade_kernel, settle_kernel, shorten_kernel
+from ..kernels.flight import (
+    accelerate_kernel,
+    arrive_kernel,
+    energy_kernel,
+    offer_kernel,
+    settle_kernel,
+    shorten_kernel,
+)
 from ..kernels.implicit import (
     AXES,
     BALANCE,
@@ -22,6 +29,7 @@ from ..kernels.implicit import (
     NEXT,
     NUMBERS,
     TOLERANCE,
+    assemble_and_weigh_kernel,
     assemble_kernel,
     descend_kernel,
     multiply_kernel,
@@ -29,8 +37,10 @@ from ..kernels.implicit import (
     sum_kernel,
     turn_kernel,
     weigh_kernel,
+    weigh_rest_kernel,
 )
 from ..kernels.lanes import WIDTH
+from ..kernels.region import addresses_of
 from ..state import aligned
 from . import Solve
 from .guard import shorten_until_balanced
@@ -65,21 +75,23 @@ class CpuImplicit:
         state, eights = sweeps.state, rows[0] // WIDTH
         fine = state.fine_velocities, state.fine_positions
         shown = state.positions, state.velocities
-        self._fade = self._row("integrate", fade_kernel(), eights, *fine, sweeps.motion)
-        ahead = self.direction, sweeps.predicted, sweeps.motion  # nobody needs a direction then
+        ahead = self.direction, sweeps.motion  # nobody needs the last direction then
         self._share = np.ones(1)
-        self._accelerate = self._row("integrate", accelerate_kernel(), eights, *fine, self.change, *ahead)
+        self._accelerate = self._row("integrate", accelerate_kernel(), eights, *fine, self.change, *ahead, self.numbers)
         self._shorten = self._row("integrate", shorten_kernel(), eights, *fine, self._share, *ahead)
+        self._arrive = self._row("integrate", arrive_kernel(), eights, *fine, self.direction, *shown)
+        self._offer = self._row("integrate", offer_kernel(), eights, self.direction, sweeps.predicted)
         self._settle = self._row("integrate", settle_kernel(), eights, *fine, sweeps.predicted, *shown, sweeps.motion)
         self._sum, self.inverses = cache(self._make_sum), cache(self._make_inverses)
         self._assemble, self._energy = cache(self._make_assemble), cache(self._make_energy)
-        self._weigh, self._start = cache(self._make_weigh), cache(self._make_start)
-        self._descend, self._turn = cache(self._make_descend), cache(self._make_turn)
+        self._start, self._descend = cache(self._make_start), cache(self._make_descend)
+        self._turn = cache(self._make_turn)
         self.multiplication = cache(self._make_multiply)
 
     def assemble(self, tolerance: float, by_blocks: bool) -> Sequence[Any]:
         self.numbers[TOLERANCE] = max(tolerance, LEAST)
-        begin = [self._fade, self._assemble(), *self.pay(), self._weigh(by_blocks), *self.reduce(FALL, SUMS)]
+        assemble, weigh_rest = self._assemble(by_blocks)
+        begin = [assemble, *self.pay(), weigh_rest, *self.reduce(FALL, SUMS)]
         return [*begin, self._start(by_blocks), *self.reduce(BEGIN)]
 
     def pay(self) -> Sequence[Any]:
@@ -90,7 +102,10 @@ class CpuImplicit:
         return [self.multiplication(0, len(self.net.ids)), *self.reduce(LENGTH)]
 
     def descend(self, by_blocks: bool) -> Sequence[Any]:
-        return [self._descend(by_blocks), *self.reduce(NEXT), self._turn(by_blocks)]
+        return [self._descend(by_blocks), *self.reduce(NEXT)]
+
+    def turn(self, by_blocks: bool) -> Sequence[Any]:
+        return [self._turn(by_blocks)]
 
     def accelerate(self) -> Sequence[Any]:
         return [self._accelerate]
@@ -107,8 +122,11 @@ class CpuImplicit:
     def _shorter(self) -> Sequence[Any]:
         return [self._shorten, *self._measure_energy()]
 
-    def settle(self) -> Sequence[Any]:
-        return [self._settle]
+    def offer(self) -> Sequence[Any]:
+        return [self._offer]
+
+    def settle(self, pushed: bool) -> Sequence[Any]:
+        return [self._settle if pushed else self._arrive]
 
     def reduce(self, what: int, sums: int = 1) -> Sequence[Any]:
         return [self._sum(what)]
@@ -132,17 +150,20 @@ class CpuImplicit:
         eights = self.net.rows // WIDTH
         return aligned((eights, INVERSE_VALUES, WIDTH)) if by_blocks else aligned((eights, WIDTH), np.float64)
 
-    def _make_assemble(self) -> int:
-        state, net = self.sweeps.state, self.net
-        rows = state.fine_positions, state.fine_velocities, self.sweeps.motion, self.eights, net.ids
-        arrays = *self.springs, *self.ends, self.coefficients, *self.sums, net.total, self.partial
-        return self.sweeps.sweep("assemble", assemble_kernel(), 0, len(net.ids), *rows, *arrays)
-
-    def _make_weigh(self, by_blocks: bool) -> int:
+    def _make_assemble(self, by_blocks: bool) -> tuple[int, int]:
+        """Two sweeps: one assembles the matrix and weighs what it can, the other weighs the rest."""
         state, net, inverses = self.sweeps.state, self.net, self.inverses(by_blocks)
         rows = state.fine_positions, state.fine_velocities, self.sweeps.motion, self.eights, net.ids
-        arrays = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
-        return self.sweeps.sweep("assemble", weigh_kernel(by_blocks), 0, len(net.ids), *rows, *arrays)
+        springs = *self.springs, *self.ends, self.coefficients, *self.sums, net.total, self.partial
+        masses = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
+        assemble = assemble_kernel().address, np.array(addresses_of((*rows, *springs)))
+        weigh = weigh_kernel(by_blocks).address, np.array(addresses_of((*rows, *masses)))
+        blocks, weighed = len(net.ids), np.zeros(len(net.ids), np.int32)
+        both = *assemble, *weigh, net.dues.starts, *self.claims, weighed
+        return (
+            self.sweeps.sweep("assemble", assemble_and_weigh_kernel(), 0, blocks, *both),
+            self.sweeps.sweep("assemble", weigh_rest_kernel(), 0, blocks, *weigh, weighed),
+        )
 
     def _make_energy(self) -> int:
         net = self.net
@@ -153,8 +174,7 @@ class CpuImplicit:
     def _make_start(self, by_blocks: bool) -> int:
         vectors = self.residual, self.product, self.direction, self.change
         arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), self.sweeps.motion
-        masses = self.sweeps.state.fine_positions, self.drag
-        return self._blocks(start_kernel(by_blocks), *vectors, *arrays, *masses)
+        return self._blocks(start_kernel(by_blocks), *vectors, *arrays)
 
     def _make_multiply(self, first: int, last: int) -> int:
         vectors, springs = (self.direction, self.product), (self.net.bounds, self.net.neighbors)

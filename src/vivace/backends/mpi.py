@@ -53,7 +53,8 @@ class ImplicitNames(Names):
     """Those that are sequences of sweeps."""
 
     def __init__(self) -> None:
-        super().__init__("implicit.", "assemble", "multiply", "descend", "accelerate", "balance", "settle")
+        steps = "assemble", "multiply", "descend", "turn", "accelerate", "balance", "offer", "settle"
+        super().__init__("implicit.", *steps)
         self.wind = np.zeros(4, np.float32)
 
     def named(self, name: str, arguments: tuple) -> list[Token]:

@@ -56,13 +56,19 @@ class ReferenceImplicit:
     def descend(self, by_blocks: bool) -> list[Sweep]:
         return [self._descend]
 
+    def turn(self, by_blocks: bool) -> list[Sweep]:
+        return [self._turn]
+
     def accelerate(self) -> list[Sweep]:
         return [self._accelerate]
 
     def balance(self) -> list[Sweep]:
         return [self._mind_energy]
 
-    def settle(self) -> list[Sweep]:
+    def offer(self) -> list[Sweep]:
+        return []
+
+    def settle(self, pushed: bool) -> list[Sweep]:
         return [self._settle]
 
     @property
@@ -127,16 +133,20 @@ class ReferenceImplicit:
     def _descend(self) -> None:
         along = float((self.p * self.y).sum())
         if self.done or along <= 0:
-            self.done = True
+            self.done, self.length = True, 0.0
             return
-        step = self.measure / along
-        self.change += step * self.p
-        self.r = self.r - step * self.y
-        z = self._preconditioned()
-        measure = float((self.r * z).sum())
-        self.p = z + measure / self.measure * self.p
+        self.length = self.measure / along
+        self.r = self.r - self.length * self.y
+        self.z = self._preconditioned()
+        measure = float((self.r * self.z).sum())
+        self.beta = measure / self.measure
         self.measure, self.count = measure, self.count + 1
         self.done = measure <= self.tolerance**2 * self.first
+
+    def _turn(self) -> None:
+        if self.length != 0:
+            self.change += self.length * self.p
+            self.p = self.z + self.beta * self.p
 
     def _mind_energy(self) -> None:
         self._weigh()
@@ -166,7 +176,7 @@ class ReferenceImplicit:
         self.numbers[AFTER], self.numbers[WORK] = self._energy(x, v), work
 
     def _accelerate(self) -> None:
-        self.sweeps.state.fine_velocities[: self.rows, :3] += self.change
+        self.sweeps.state.fine_velocities[: self.rows, :3] += self.change + self.length * self.p
         self.sweeps.predicted[:] = self._flown()
 
     def _flown(self) -> np.ndarray:

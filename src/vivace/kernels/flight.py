@@ -1,11 +1,11 @@
-"""What comes before and after the implicit solve: damping, the prediction, its energy, and where particles end up."""
+"""What comes after the implicit solve: the prediction, its energy, and where particles end up."""
 
 from functools import cache
 
 import numpy as np
 
 from .compile import doubles_at, floats_at, ints_at, kernel, source_digest
-from .implicit import HALF, ONE, STRENGTHS, ZERO, masses, spring_shape
+from .implicit import ALPHA, HALF, ONE, STRENGTHS, ZERO, faded, masses, spring_shape
 from .integrate import IMPULSE, INVERSE_STEP, KEPT, STEP
 from .lanes import (
     WIDTH,
@@ -24,24 +24,6 @@ from .rows import gather_rows, load_block, load_rows, store_rows
 from .vec3 import dot, sub
 
 
-@cache
-def fade_kernel():
-    """Velocities after damping. Addresses: velocities, positions, motion. Items are eights of rows."""
-    digest = source_digest()
-
-    @kernel
-    def fade(addresses, first, last):
-        _ = digest  # part of the cache key
-        velocities, positions, motion = doubles_at(addresses[0]), doubles_at(addresses[1]), floats_at(addresses[2])
-        if motion[KEPT] != ONE:
-            for eight in range(first, last):
-                v, free = load_rows(velocities, eight), load_rows(positions, eight)[3] > ZERO
-                kept = select(free, spread_wide(motion[KEPT]), ONE)
-                store_rows(velocities, eight, (kept * v[0], kept * v[1], kept * v[2], v[3]))
-
-    return fade
-
-
 @value_function
 def flown(x, v, step):
     return (multiply_add(step, v[0], x[0]), multiply_add(step, v[1], x[1]), multiply_add(step, v[2], x[2]), x[3])
@@ -49,9 +31,10 @@ def flown(x, v, step):
 
 @cache
 def accelerate_kernel():
-    """Velocities take the change over, and positions are predicted. Items are eights of rows.
+    """Velocities, damped, take the change and the last step of the solve over, and positions are predicted.
 
-    Addresses: velocities, positions, change, positions ahead, the same in single precision, motion.
+    Items are eights of rows. Addresses: velocities, positions, change, the last direction, which becomes positions
+    ahead, motion, numbers of the solve.
     """
     digest = source_digest(flown)
 
@@ -59,17 +42,17 @@ def accelerate_kernel():
     def accelerate(addresses, first, last):
         _ = digest  # part of the cache key
         velocities, positions, change = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
-        ahead, predicted = doubles_at(addresses[3]), floats_at(addresses[4])
-        step = np.float64(floats_at(addresses[5])[STEP])
+        ahead, alpha = doubles_at(addresses[3]), doubles_at(addresses[5])[ALPHA]
+        step, kept = np.float64(floats_at(addresses[4])[STEP]), floats_at(addresses[4])[KEPT]
         for eight in range(first, last):
             v, dv, x = load_rows(velocities, eight), load_rows(change, eight), load_rows(positions, eight)
-            free = x[3] > ZERO  # behind the last row there may be dues in the place of a change
+            p, free = load_rows(ahead, eight), x[3] > ZERO  # behind the last row there may be dues
+            dv = (dv[0] + alpha * p[0], dv[1] + alpha * p[1], dv[2] + alpha * p[2])
             dv = (select(free, dv[0], ZERO), select(free, dv[1], ZERO), select(free, dv[2], ZERO))
+            v = faded(v, x[3], kept)
             v = (v[0] + dv[0], v[1] + dv[1], v[2] + dv[2], v[3])
             store_rows(velocities, eight, v)
-            x = flown(x, v, step)
-            store_rows(ahead, eight, x)
-            store_rows(predicted, eight, (narrowed(x[0]), narrowed(x[1]), narrowed(x[2]), narrowed(x[3])))
+            store_rows(ahead, eight, flown(x, v, step))
 
     return accelerate
 
@@ -78,7 +61,7 @@ def accelerate_kernel():
 def shorten_kernel():
     """Leave a share of the velocity of what is free, and predict positions anew. Items are eights of rows.
 
-    Addresses: velocities, positions, share, positions ahead, the same in single precision, motion.
+    Addresses: velocities, positions, share, positions ahead, motion.
     """
     digest = source_digest(flown)
 
@@ -86,16 +69,13 @@ def shorten_kernel():
     def shorten(addresses, first, last):
         _ = digest  # part of the cache key
         velocities, positions, left = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])[0]
-        ahead, predicted = doubles_at(addresses[3]), floats_at(addresses[4])
-        step = np.float64(floats_at(addresses[5])[STEP])
+        ahead, step = doubles_at(addresses[3]), np.float64(floats_at(addresses[4])[STEP])
         for eight in range(first, last):
             v, x = load_rows(velocities, eight), load_rows(positions, eight)
             share = select(x[3] > ZERO, spread_wide(left), ONE)
             v = (share * v[0], share * v[1], share * v[2], v[3])
             store_rows(velocities, eight, v)
-            x = flown(x, v, step)
-            store_rows(ahead, eight, x)
-            store_rows(predicted, eight, (narrowed(x[0]), narrowed(x[1]), narrowed(x[2]), narrowed(x[3])))
+            store_rows(ahead, eight, flown(x, v, step))
 
     return shorten
 
@@ -151,6 +131,51 @@ def energy_kernel():
 
 
 @value_function
+def store_narrowed(rows, eight, row):
+    store_rows(rows, eight, (narrowed(row[0]), narrowed(row[1]), narrowed(row[2]), narrowed(row[3])))
+
+
+@cache
+def offer_kernel():
+    """The prediction in single precision, for colliders and the like to push. Items are eights of rows.
+
+    Addresses: positions ahead, predicted.
+    """
+    digest = source_digest()
+
+    @kernel
+    def offer(addresses, first, last):
+        _ = digest  # part of the cache key
+        ahead, predicted = doubles_at(addresses[0]), floats_at(addresses[1])
+        for eight in range(first, last):
+            store_narrowed(predicted, eight, load_rows(ahead, eight))
+
+    return offer
+
+
+@cache
+def arrive_kernel():
+    """Positions become the prediction, where nothing can have pushed it. Items are eights of rows.
+
+    Addresses: velocities, positions, positions ahead, and the state's positions and velocities in single precision.
+    """
+    digest = source_digest()
+
+    @kernel
+    def arrive(addresses, first, last):
+        _ = digest  # part of the cache key
+        velocities, positions, ahead = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
+        shown_positions, shown_velocities = floats_at(addresses[3]), floats_at(addresses[4])
+        for eight in range(first, last):
+            x = load_rows(ahead, eight)
+            store_rows(positions, eight, x)
+            store_narrowed(shown_positions, eight, x)
+            store_narrowed(shown_velocities, eight, load_rows(velocities, eight))
+
+    return arrive
+
+
+@value_function
 def settled(there, aim, v, inverse_step):
     """Position and velocity along one axis; where nothing has pushed the prediction, no digit of either is lost."""
     push = widened(there - narrowed(aim))
@@ -181,6 +206,6 @@ def settle_kernel():
             store_rows(positions, eight, (x0, x1, x2, aim[3]))
             store_rows(velocities, eight, (v0, v1, v2, v[3]))
             store_rows(shown_positions, eight, there)
-            store_rows(shown_velocities, eight, (narrowed(v0), narrowed(v1), narrowed(v2), narrowed(v[3])))
+            store_narrowed(shown_velocities, eight, (v0, v1, v2, v[3]))
 
     return settle

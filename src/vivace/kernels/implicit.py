@@ -13,8 +13,8 @@ from functools import cache
 
 import numpy as np
 
-from .compile import doubles_at, floats_at, ints_at, kernel, source_digest
-from .integrate import IMPULSE, STEP
+from .compile import call_kernel, doubles_at, floats_at, ints_at, kernel, source_digest
+from .integrate import IMPULSE, KEPT, STEP
 from .lanes import (
     WIDTH,
     all_lanes,
@@ -123,6 +123,13 @@ def masses(inverse):
 
 
 @value_function
+def faded(velocity, inverse, kept):
+    """What damping has left of a velocity, where a particle is not pinned."""
+    share = select(inverse > ZERO, spread_wide(kept), ONE)
+    return (share * velocity[0], share * velocity[1], share * velocity[2], velocity[3])
+
+
+@value_function
 def store_axes(values, eight, v):
     store_block(values, AXES * eight, v[0])
     store_block(values, AXES * eight + 1, v[1])
@@ -172,7 +179,7 @@ def assemble_kernel():
         dues, reach, coefficients = ints_at(addresses[12]), ints_at(addresses[13]), doubles_at(addresses[14])
         pulls, diagonals, others = doubles_at(addresses[15]), doubles_at(addresses[16]), doubles_at(addresses[17])
         sums, partial = addresses[18], doubles_at(addresses[19])
-        step, nothing = np.float64(motion[STEP]), spread_wide(ZERO)
+        step, kept, nothing = np.float64(motion[STEP]), motion[KEPT], spread_wide(ZERO)
         fall = (
             spread_wide(motion[IMPULSE]),
             spread_wide(motion[IMPULSE + 1]),
@@ -188,14 +195,15 @@ def assemble_kernel():
                     for rows in (pulls, diagonals, others):
                         clear(rows, WIDTH * cleared, WIDTH * cleared + WIDTH)
                     cleared += 1
-                here, velocity = load_rows(positions, eight), load_rows(velocities, eight)
+                here = load_rows(positions, eight)
+                velocity = faded(load_rows(velocities, eight), here[3], kept)
                 begin, ends, target = bounds[eight], neighbors, bounds[eight]
                 if outside[eight] >= 0:
                     ends, target = targets, outside[eight]
                 x = y = z = xx = yy = zz = xy = xz = yz = qx = qy = qz = nothing
                 for slot in range(begin, bounds[eight + 1]):
                     there = gather_rows(positions, neighbors, slot * WIDTH, 1)
-                    slip = sub(gather_rows(velocities, neighbors, slot * WIDTH, 1), velocity)
+                    slip = sub(faded(gather_rows(velocities, neighbors, slot * WIDTH, 1), there[3], kept), velocity)
                     rest = widened(load_block(rests, kinds[2 * slot + 1], 1))
                     edge = sub(there, here)
                     inverse, stretch, tense = spring_shape(edge, rest)
@@ -240,7 +248,8 @@ def weigh_kernel(by_blocks):
     """The right-hand side, the preconditioner, and what the matrix makes of a free fall, after `assemble`.
 
     Five partial sums: the measure of the right-hand side, its product and that of the fall with the fall, the energy of
-    motion and springs, and that of motion alone. The first sum of each row becomes what is made of the fall.
+    motion and springs, and that of motion alone. The first sum of each row becomes what is made of the fall,
+    and the mass and h times the drag, 0 where a particle is pinned.
     `by_blocks`: whether the preconditioner is the inverse of each particle's own block, or of its mass.
     Addresses: positions, velocities, motion, first eights, ids, claims, first claim of each block, three sums,
     residual, inverses, number of blocks in all, partial sums, drag of each particle, wind.
@@ -268,7 +277,8 @@ def weigh_kernel(by_blocks):
                 claim(rows, claims, claimed[block], claimed[block + 1])
             total, gained, held_back, energy = 0.0, 0.0, 0.0, 0.0
             for eight in range(eights[block], eights[block + 1]):
-                weight, velocity = load_rows(positions, eight)[3], load_rows(velocities, eight)
+                weight = load_rows(positions, eight)[3]
+                velocity = faded(load_rows(velocities, eight), weight, motion[KEPT])
                 pull, diagonal, other = load_rows(pulls, eight), load_rows(diagonals, eight), load_rows(others, eight)
                 free = weight > ZERO
                 mass, drag = masses(weight), step * widened(load_block(drags, eight, 1))
@@ -289,7 +299,7 @@ def weigh_kernel(by_blocks):
                 else:
                     store_block(doubles_at(inverses), eight, select(free, ONE / select(free, held, ONE), ZERO))
                 r = (select(free, x, ZERO), select(free, y, ZERO), select(free, z, ZERO))
-                q = (select(free, qx, ZERO), select(free, qy, ZERO), select(free, qz, ZERO), pull[3])
+                q = (select(free, qx, ZERO), select(free, qy, ZERO), select(free, qz, ZERO), select(free, held, ZERO))
                 store_axes(residual, eight, r)
                 store_rows(pulls, eight, q)
                 total += sum_of_lanes(dot(r, precondition(inverses, eight, r)))
@@ -305,16 +315,65 @@ def weigh_kernel(by_blocks):
     return weigh
 
 
+@value_function
+def are_within(claims, first, last, least, most):
+    """Whether all dues of some claims are at these places."""
+    for i in range(first, last):
+        due = claims[2 * i + 1]
+        if not least <= due < most:
+            return False
+    return True
+
+
+@cache
+def assemble_and_weigh_kernel():
+    """`assemble` each block, and `weigh` it while it lies in the cache, if all that is due to it comes from blocks
+    before it that are with the same thread.
+
+    Addresses: that of `assemble`, of its list of addresses, those of `weigh`, first due of each block, claims, first
+    claim of each block, which blocks are weighed.
+    """
+    digest = source_digest(are_within)
+
+    @kernel
+    def assemble_and_weigh(addresses, first, last):
+        _ = digest  # part of the cache key
+        dues, claims, claimed = ints_at(addresses[4]), ints_at(addresses[5]), ints_at(addresses[6])
+        weighed = ints_at(addresses[7])
+        for block in range(first, last):
+            call_kernel(addresses[0], addresses[1], block, block + 1)
+            weighed[block] = are_within(claims, claimed[block], claimed[block + 1], dues[first], dues[block + 1])
+            if weighed[block]:
+                call_kernel(addresses[2], addresses[3], block, block + 1)
+
+    return assemble_and_weigh
+
+
+@cache
+def weigh_rest_kernel():
+    """`weigh` the blocks that are not yet. Addresses: that of `weigh`, of its list, which blocks are weighed."""
+    digest = source_digest()
+
+    @kernel
+    def weigh_rest(addresses, first, last):
+        _ = digest  # part of the cache key
+        weighed = ints_at(addresses[2])
+        for block in range(first, last):
+            if not weighed[block]:
+                call_kernel(addresses[0], addresses[1], block, block + 1)
+
+    return weigh_rest
+
+
 @cache
 def start_kernel(by_blocks):
     """Take over as much of a free fall as pays, and turn to the first direction from there.
 
     Else few iterations would let stiff springs hold a body in the air, since the search minds them first.
-    Addresses: residual, product, direction, change, first eights, ids, partial sums, numbers, inverses, motion,
-    positions, drag of each particle.
+    Addresses: residual, product, direction, change, first eights, ids, partial sums, numbers, inverses, motion.
     """
     precondition = times_block if by_blocks else times_inverse_mass
-    digest = source_digest(precondition, masses)
+    digest = source_digest(precondition)
 
     @kernel
     def start(addresses, first, last):
@@ -322,20 +381,17 @@ def start_kernel(by_blocks):
         residual, product, direction = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
         change, eights, ids = doubles_at(addresses[3]), ints_at(addresses[4]), ints_at(addresses[5])
         partial, numbers = doubles_at(addresses[6]), doubles_at(addresses[7])
-        motion, positions, drags = floats_at(addresses[9]), doubles_at(addresses[10]), floats_at(addresses[11])
-        alpha, step, nothing = numbers[ALPHA], np.float64(motion[STEP]), spread_wide(ZERO)
+        motion, alpha, nothing = floats_at(addresses[9]), numbers[ALPHA], spread_wide(ZERO)
         x, y, z = alpha * motion[IMPULSE], alpha * motion[IMPULSE + 1], alpha * motion[IMPULSE + 2]
         for block in range(first, last):
             total = 0.0
             for eight in range(eights[block], eights[block + 1]):
                 r, q = load_block(residual, eight, AXES), load_rows(product, eight)
-                weight = load_rows(positions, eight)[3]
-                held = select(weight > ZERO, masses(weight) + step * widened(load_block(drags, eight, 1)), ZERO)
                 r = (r[0] - alpha * q[0], r[1] - alpha * q[1], r[2] - alpha * q[2])
                 p = precondition(addresses[8], eight, r)
                 store_axes(residual, eight, r)
-                store_rows(direction, eight, (p[0], p[1], p[2], held))
-                falls = select(held > ZERO, nothing + ONE, ZERO)
+                store_rows(direction, eight, (p[0], p[1], p[2], q[3]))
+                falls = select(q[3] > ZERO, nothing + ONE, ZERO)
                 store_rows(change, eight, (falls * x, falls * y, falls * z, nothing))
                 total += sum_of_lanes(dot(r, p))
             partial[ids[block]] = total
@@ -426,8 +482,11 @@ def descend_kernel(by_blocks):
 
 @cache
 def turn_kernel(by_blocks):
-    """The change of velocity after that step, and the next direction. Addresses: direction, change, residual, first
-    eights, numbers, inverses."""
+    """The change of velocity after that step, and the next direction.
+
+    After the last step nobody needs a direction: `accelerate` takes that one.
+    Addresses: direction, change, residual, first eights, numbers, inverses.
+    """
     precondition = times_block if by_blocks else times_inverse_mass
     digest = source_digest(precondition)
 

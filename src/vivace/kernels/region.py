@@ -105,6 +105,11 @@ def _compiled_region():
     return compiled_parallel(run_region), compiled(run_region)
 
 
+def addresses_of(arguments):
+    """As a kernel takes them: of arrays; whole numbers as they are."""
+    return [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
+
+
 def core_count() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

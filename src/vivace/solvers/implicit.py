@@ -71,7 +71,9 @@ class ImplicitEuler:
         rounds = CONTACT_ROUNDS * passes(sweeps) if contacts else COLLIDER_ROUNDS
         for _ in range(substeps):
             yield from implicit.assemble(self.tolerance, by_blocks)
-            for _ in range(iterations):
+            for iteration in range(iterations):
+                if iteration > 0:
+                    yield from implicit.turn(by_blocks)
                 yield from implicit.multiply()
                 yield from implicit.descend(by_blocks)
                 if (yield):  # None: here the clock may be looked at; the answer is whether the time is up
@@ -79,9 +81,11 @@ class ImplicitEuler:
             yield from implicit.accelerate()
             if self.guarded:
                 yield from implicit.balance()
-            yield from [*sweeps.holds.advance(), *sweeps.advance_colliders(), *sweeps.stop_at_colliders(), *detect]
-            yield from rounds * [*sweeps.holds.hold(), *contacts, *surfaces]
-            yield from [*sweeps.stop_at_colliders(), *implicit.settle()]
+            pushes = [*sweeps.holds.hold(), *contacts, *surfaces]
+            if pushes:
+                yield from [*implicit.offer(), *sweeps.holds.advance(), *sweeps.advance_colliders()]
+                yield from [*sweeps.stop_at_colliders(), *detect, *rounds * pushes, *sweeps.stop_at_colliders()]
+            yield from implicit.settle(bool(pushes))
 
 
 SOLVERS = {"implicit": ImplicitEuler}
