@@ -75,7 +75,7 @@ class Outlook:
         return substeps
 
     def _few_go(self, start: np.ndarray, end: np.ndarray, far: float, few: float) -> bool:
-        """Whether hardly anything goes so many thicknesses."""
+        """Whether no more than this share goes so many thicknesses."""
         return bool(_fast(self.points, start, end, far * self.thickness) <= few * len(self.points))
 
     def _strayed(self, start: np.ndarray, passed: float) -> bool:
