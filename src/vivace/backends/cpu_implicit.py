@@ -172,8 +172,8 @@ class CpuImplicit:
         return self.sweeps.sweep("energy", energy_kernel(), 0, len(net.ids), *ends, *arrays)
 
     def _make_start(self, by_blocks: bool) -> int:
-        vectors = self.residual, self.product, self.direction, self.change
-        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), self.sweeps.motion
+        vectors = self.residual, self.product, self.direction
+        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks)
         return self._blocks(start_kernel(by_blocks), *vectors, *arrays)
 
     def _make_multiply(self, first: int, last: int) -> int:
@@ -186,5 +186,5 @@ class CpuImplicit:
         return self._blocks(descend_kernel(by_blocks), self.residual, self.product, *arrays)
 
     def _make_turn(self, by_blocks: bool) -> int:
-        arrays = self.residual, self.eights, self.numbers, self.inverses(by_blocks)
+        arrays = self.residual, self.eights, self.numbers, self.inverses(by_blocks), self.sweeps.motion
         return self._blocks(turn_kernel(by_blocks), self.direction, self.change, *arrays)

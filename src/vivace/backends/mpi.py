@@ -216,6 +216,7 @@ class MpiSweeps:
         self._give_parts(assign(self.cut.blocks, self.cut.blocks.costs, self.comm.size))
         self.state._sweeps = self
         self._busy, self._frames = np.zeros(self.comm.size), 0
+        self._frame: tuple[Ways, float, np.ndarray] = {}, 1.0, self.implicit.wind
         _current.add(self)
 
     def retire(self) -> None:
@@ -294,7 +295,7 @@ class MpiSweeps:
         if holds:  # as in a checkpoint of one process
             raise InputError(NoHolds.refusal)
         self._mind_balance()
-        self.tell("begin_frame", ways, duration, self.implicit.wind)
+        self._frame = ways, duration, self.implicit.wind  # told with the run that follows: one message less
 
     def _listed(self, schedule: Iterable[Token | None]) -> list[Token]:
         """What ranks are told of a schedule. Copies are renewed for batches in turn, so no other order will do."""
@@ -317,11 +318,11 @@ class MpiSweeps:
 
     def run(self, prepared: int, step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
         self.state.flush()
-        return self._joined(self.tell("run", prepared, step, damping, gravity))
+        return self._joined(self.tell("run", self._frame, prepared, step, damping, gravity))
 
     def begin(self, step: float, damping: float, gravity: tuple[float, float, float]) -> None:
         self.state.flush()
-        self.tell("begin", step, damping, gravity)
+        self.tell("begin", self._frame, step, damping, gravity)
 
     def set_step(self, step: float) -> None:
         self.step = step

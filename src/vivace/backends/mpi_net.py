@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..checks import extra
+from ..kernels.flight import shorten_kernel
 from ..kernels.implicit import LENGTH
+from ..kernels.lanes import WIDTH
 from ..net_parts import NetPart, Swap
 from ..state import State
 from .cpu_implicit import CpuImplicit
@@ -44,6 +46,10 @@ class PartImplicit(CpuImplicit):
         super().__init__(sweeps)
         comm, part = sweeps.comm, sweeps.part
         self.copies, self.payments = Messenger(comm, part.copied), [Messenger(comm, part.due) for _ in self.sums]
+        state, whole, motion = sweeps.state, np.ones(1), sweeps.motion
+        rows = state.fine_velocities, state.fine_positions, whole, self.direction, motion
+        copies = self.net.rows // WIDTH, len(state.positions) // WIDTH
+        self._predict_copies = sweeps.sweep("integrate", shorten_kernel(), *copies, *rows)
         self.elsewhere = np.setdiff1d(np.arange(self.net.total), self.net.ids)
         self.in_place = extra("mpi4py.MPI", "mpi").IN_PLACE
 
@@ -65,7 +71,8 @@ class PartImplicit(CpuImplicit):
         ]
 
     def accelerate(self) -> Sequence[Any]:
-        return [self._exchange_changes, *super().accelerate()]
+        """Copies get the velocities of their rows, and fly on from there."""
+        return [*super().accelerate(), self._exchange_velocities, self._predict_copies]
 
     def reduce(self, what: int, sums: int = 1) -> Sequence[Any]:
         return [partial(self._gather, self.partial[:sums]), *super().reduce(what, sums)]
@@ -73,8 +80,8 @@ class PartImplicit(CpuImplicit):
     def _send_directions(self) -> None:
         self.copies.start(self.direction)
 
-    def _exchange_changes(self) -> None:
-        self.copies.start(self.change)
+    def _exchange_velocities(self) -> None:
+        self.copies.start(self.sweeps.state.fine_velocities)
         self.copies.wait()
 
     def _pay_product(self) -> None:

@@ -65,7 +65,7 @@ class Rank:
             found += made if isinstance(made, (list, tuple)) else [made]
         return found
 
-    def begin_frame(self, ways: Ways, duration: float, wind: np.ndarray) -> None:
+    def _begin_frame(self, ways: Ways, duration: float, wind: np.ndarray) -> None:
         self.sweeps.begin_frame(ways, [], duration)
         if self.part.plan.net is not None:
             self.sweeps.implicit.wind[:] = wind
@@ -78,10 +78,12 @@ class Rank:
         for table in (getattr(self.state, name), self.state.finest(name)):
             table[there, :3] = values[places[there]]
 
-    def run(self, number: int, *motion: Any) -> Outcome:
+    def run(self, frame: tuple[Ways, float, np.ndarray], number: int, *motion: Any) -> Outcome:
+        self._begin_frame(*frame)
         return self.sweeps.run(self.schedules[number], *motion)
 
-    def begin(self, *motion: Any) -> None:
+    def begin(self, frame: tuple[Ways, float, np.ndarray], *motion: Any) -> None:
+        self._begin_frame(*frame)
         self.sweeps.begin(*motion)
 
     def set_step(self, step: float) -> None:

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from .compile import doubles_at, floats_at, ints_at, kernel, source_digest
-from .implicit import ALPHA, HALF, ONE, STRENGTHS, ZERO, faded, masses, spring_shape
+from .implicit import ALPHA, HALF, ONE, STRENGTHS, ZERO, changed_so_far, faded, masses, spring_shape
 from .integrate import IMPULSE, INVERSE_STEP, KEPT, STEP
 from .lanes import (
     WIDTH,
@@ -36,17 +36,18 @@ def accelerate_kernel():
     Items are eights of rows. Addresses: velocities, positions, change, the last direction, which becomes positions
     ahead, motion, numbers of the solve.
     """
-    digest = source_digest(flown)
+    digest = source_digest(flown, changed_so_far)
 
     @kernel
     def accelerate(addresses, first, last):
         _ = digest  # part of the cache key
         velocities, positions, change = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
-        ahead, alpha = doubles_at(addresses[3]), doubles_at(addresses[5])[ALPHA]
-        step, kept = np.float64(floats_at(addresses[4])[STEP]), floats_at(addresses[4])[KEPT]
+        ahead, motion, numbers = doubles_at(addresses[3]), floats_at(addresses[4]), doubles_at(addresses[5])
+        step, kept, alpha = np.float64(motion[STEP]), motion[KEPT], numbers[ALPHA]
         for eight in range(first, last):
-            v, dv, x = load_rows(velocities, eight), load_rows(change, eight), load_rows(positions, eight)
-            p, free = load_rows(ahead, eight), x[3] > ZERO  # behind the last row there may be dues
+            v, x, p = load_rows(velocities, eight), load_rows(positions, eight), load_rows(ahead, eight)
+            dv, free = changed_so_far(change, eight, x[3], numbers, motion), x[3] > ZERO
+            # Behind the last row of this process there may be anything.
             dv = (dv[0] + alpha * p[0], dv[1] + alpha * p[1], dv[2] + alpha * p[2])
             dv = (select(free, dv[0], ZERO), select(free, dv[1], ZERO), select(free, dv[2], ZERO))
             v = faded(v, x[3], kept)

@@ -3,10 +3,10 @@
 In double precision: what rounding does to stiff springs is a force of its own, and a cloth that folds multiplies it
 (docs/decisions/0015). Each spring is computed once, and added to both of its ends (docs/decisions/0019). Its block of
 the matrix is alpha I + w w^T: four numbers are stored. Vectors have rows of four numbers; the direction of the search
-has the mass and h times the drag in the fourth place, 0 where a particle is pinned. The residual, which no neighbor
-looks at, has three lines of eight numbers for every eight particles. An item is a block of particles: it writes to its
-own rows and dues (see `Net`). Each block has one partial sum of a dot product, and partial sums are always added up in
-the same order.
+has the mass and h times the drag in the fourth place, 0 where a particle is pinned. The residual and the change of
+velocity, which no neighbor looks at, have three lines of eight numbers for every eight particles. An item is a block of
+particles: it writes to its own rows and dues (see `Net`). Each block has one partial sum of a dot product, and partial
+sums are always added up in the same order.
 """
 
 from functools import cache
@@ -44,9 +44,10 @@ from .vec3 import dot, sub
 
 HALF = np.float32(0.5)
 ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(1e-30)
-# Numbers of a solve, in one float64 array. TOLERANCE is given, of the residual relative to the first.
-MEASURE, FIRST, ALPHA, BETA, DONE, COUNT, TOLERANCE, ENERGY, MOTION, AFTER, WORK = range(11)
-NUMBERS = 11
+# Numbers of a solve, in one float64 array. TOLERANCE is given, of the residual relative to the first. FALLEN is the
+# share of a free fall that the search begins with, PRODUCTS counts those of the matrix.
+MEASURE, FIRST, ALPHA, BETA, DONE, COUNT, TOLERANCE, ENERGY, MOTION, AFTER, WORK, FALLEN, PRODUCTS = range(13)
+NUMBERS = 13
 AXES, STRENGTHS, COEFFICIENTS, INVERSE_VALUES = 3, 2, 4, 6
 # A smaller residual, relative to the first, changes nothing: far below, products would become 0 by rounding.
 LEAST = 1e-20
@@ -134,6 +135,19 @@ def store_axes(values, eight, v):
     store_block(values, AXES * eight, v[0])
     store_block(values, AXES * eight + 1, v[1])
     store_block(values, AXES * eight + 2, v[2])
+
+
+@value_function
+def changed_so_far(change, eight, mass, numbers, motion):
+    """The change of velocity before the last step along a direction: that of the fall, until one is stored."""
+    if numbers[PRODUCTS] > ONE:
+        return load_block(change, eight, AXES)
+    fallen, free = numbers[FALLEN], mass > ZERO
+    return (
+        select(free, spread_wide(fallen * motion[IMPULSE]), ZERO),
+        select(free, spread_wide(fallen * motion[IMPULSE + 1]), ZERO),
+        select(free, spread_wide(fallen * motion[IMPULSE + 2]), ZERO),
+    )
 
 
 @value_function
@@ -370,7 +384,7 @@ def start_kernel(by_blocks):
     """Take over as much of a free fall as pays, and turn to the first direction from there.
 
     Else few iterations would let stiff springs hold a body in the air, since the search minds them first.
-    Addresses: residual, product, direction, change, first eights, ids, partial sums, numbers, inverses, motion.
+    Addresses: residual, product, direction, first eights, ids, partial sums, numbers, inverses.
     """
     precondition = times_block if by_blocks else times_inverse_mass
     digest = source_digest(precondition)
@@ -379,20 +393,16 @@ def start_kernel(by_blocks):
     def start(addresses, first, last):
         _ = digest  # part of the cache key
         residual, product, direction = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
-        change, eights, ids = doubles_at(addresses[3]), ints_at(addresses[4]), ints_at(addresses[5])
-        partial, numbers = doubles_at(addresses[6]), doubles_at(addresses[7])
-        motion, alpha, nothing = floats_at(addresses[9]), numbers[ALPHA], spread_wide(ZERO)
-        x, y, z = alpha * motion[IMPULSE], alpha * motion[IMPULSE + 1], alpha * motion[IMPULSE + 2]
+        eights, ids, partial = ints_at(addresses[3]), ints_at(addresses[4]), doubles_at(addresses[5])
+        alpha = doubles_at(addresses[6])[FALLEN]
         for block in range(first, last):
             total = 0.0
             for eight in range(eights[block], eights[block + 1]):
                 r, q = load_block(residual, eight, AXES), load_rows(product, eight)
                 r = (r[0] - alpha * q[0], r[1] - alpha * q[1], r[2] - alpha * q[2])
-                p = precondition(addresses[8], eight, r)
+                p = precondition(addresses[7], eight, r)
                 store_axes(residual, eight, r)
                 store_rows(direction, eight, (p[0], p[1], p[2], q[3]))
-                falls = select(q[3] > ZERO, nothing + ONE, ZERO)
-                store_rows(change, eight, (falls * x, falls * y, falls * z, nothing))
                 total += sum_of_lanes(dot(r, p))
             partial[ids[block]] = total
 
@@ -485,22 +495,22 @@ def turn_kernel(by_blocks):
     """The change of velocity after that step, and the next direction.
 
     After the last step nobody needs a direction: `accelerate` takes that one.
-    Addresses: direction, change, residual, first eights, numbers, inverses.
+    Addresses: direction, change, residual, first eights, numbers, inverses, motion.
     """
     precondition = times_block if by_blocks else times_inverse_mass
-    digest = source_digest(precondition)
+    digest = source_digest(precondition, changed_so_far)
 
     @kernel
     def turn(addresses, first, last):
         _ = digest  # part of the cache key
         direction, change, residual = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
-        eights, numbers = ints_at(addresses[3]), doubles_at(addresses[4])
+        eights, numbers, motion = ints_at(addresses[3]), doubles_at(addresses[4]), floats_at(addresses[6])
         alpha, beta = numbers[ALPHA], numbers[BETA]
-        if alpha != ZERO:
+        if alpha != ZERO or numbers[PRODUCTS] == ONE:  # the first one stores a change, even if it is that of the fall
             for eight in range(eights[first], eights[last]):
-                p, dv, r = load_rows(direction, eight), load_rows(change, eight), load_block(residual, eight, AXES)
-                dv = (dv[0] + alpha * p[0], dv[1] + alpha * p[1], dv[2] + alpha * p[2], dv[3])
-                store_rows(change, eight, dv)
+                p, r = load_rows(direction, eight), load_block(residual, eight, AXES)
+                dv = changed_so_far(change, eight, p[3], numbers, motion)
+                store_axes(change, eight, (dv[0] + alpha * p[0], dv[1] + alpha * p[1], dv[2] + alpha * p[2]))
                 z = precondition(addresses[5], eight, r)
                 p = (z[0] + beta * p[0], z[1] + beta * p[1], z[2] + beta * p[2], p[3])
                 store_rows(direction, eight, p)
@@ -530,11 +540,14 @@ def sum_kernel(what):
         partial, count, numbers = doubles_at(addresses[0]), addresses[1], doubles_at(addresses[2])
         if first < last:
             total = sum_of(partial, 0, count)
+            if what == LENGTH:
+                numbers[PRODUCTS] += 1.0
             # What is not a number goes on, and is found at the end.
             if what == FALL:
                 gained, held_back = sum_of(partial, count, count), sum_of(partial, 2 * count, count)
-                numbers[FIRST], numbers[COUNT], numbers[BETA] = total, 0.0, 0.0
-                numbers[ALPHA] = 0.0 if held_back <= 0.0 else gained / held_back
+                numbers[FIRST], numbers[ALPHA], numbers[BETA] = total, 0.0, 0.0
+                numbers[COUNT], numbers[PRODUCTS] = 0.0, 0.0
+                numbers[FALLEN] = 0.0 if held_back <= 0.0 else gained / held_back
                 numbers[ENERGY] = sum_of(partial, 3 * count, count)
                 numbers[MOTION] = sum_of(partial, 4 * count, count)
             elif what == BALANCE:
