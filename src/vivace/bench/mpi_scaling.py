@@ -1,12 +1,13 @@
 """Several ranks on this machine: what a frame of `corner-cloth` costs on each number of them, and on many by a model.
 
 Five iterations of the solver implicit, one thread a rank, the fastest frame of several, without and with reading all
-positions. Ranks and threads take turns for some rounds, of which the fastest counts: where memory is shared with
-others, a machine is slow for minutes. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as many
-particles for each rank; `threads`, one process without MPI; `model`. Speedup is over one rank, or over one thread; in
-`weak` it is what the ranks do together over what one does alone. Efficiency is speedup over cores, and `core ns a
-particle` counts the time of all cores. Where the median, with positions, is far above the best, other programs have
-held the cores, and the row says little. The residual is what the iterations leave of it, the median over the frames.
+positions. Ranks and threads take turns for some rounds, of which the fastest counts: where cores and memory are shared
+with others, a machine is slow for minutes. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as many
+particles for each rank; `threads`, one process without MPI; `model`. Speedup is over one rank, or over one thread, of
+the same round: the median over the rounds, with the least and the most; in `weak` it is what the ranks do together over
+what one does alone. Efficiency is speedup over cores, and `core ns a particle` counts the time of all cores. Where the
+median of frames, with positions, is far above the best, other programs have held the cores, and the row says little.
+The residual is what the iterations leave of it, the median over the frames.
 
 `colored` rows: ten iterations of gauss-seidel and of vivace, whose speedup is over one process with one thread; beside
 them the messages that the first rank sends in a frame, and the rows of one, their mean.
@@ -28,6 +29,8 @@ from dataclasses import dataclass, replace
 from math import ceil, log2, sqrt
 from typing import Any
 
+import numpy as np
+
 from ..kernels.region import core_count
 from .ranks import ITERATIONS, Case, measured
 
@@ -39,6 +42,22 @@ KINDS = "strong", "threads", "weak", "colored"
 COLORED, COLORED_ITERATIONS = ("gauss-seidel", "vivace"), 10
 MODELLED = (2, 16, 100)  # ranks, each on a host of its own
 NEIGHBORS, HALO_DEPTH, ROW_BYTES = 4, 2, 32
+
+
+@dataclass(frozen=True, order=True)
+class Measured:
+    """What the rows of all rounds are of."""
+
+    kind: int  # its number among KINDS
+    solver: str
+    particles: int
+    ranks: int
+    threads: int
+
+    def is_over(self, other: "Measured") -> bool:
+        """Whether its speedup is over that of the other."""
+        same = KINDS[self.kind] == "weak" or self.particles == other.particles
+        return same and (self.kind, self.solver) == (other.kind, other.solver) and other.ranks * other.threads == 1
 
 
 @dataclass(frozen=True)
@@ -57,7 +76,7 @@ NETWORKS = {
 
 def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[dict[str, Any]]:
     strong, weak = (QUICK_STRONG, QUICK_WEAK) if quick else (STRONG, WEAK)
-    best: dict[tuple[int, str, int, int, int], dict[str, Any]] = {}
+    found: dict[Measured, list[dict[str, Any]]] = {}
     for turn in range(1 if quick else ROUNDS):
         for ranks in (*_up_to(core_count()), None):
             progress(f"round {turn + 1}: {'threads of one process' if ranks is None else f'{ranks} ranks'}")
@@ -65,12 +84,10 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
             if ranks != 1 and turn < COLORED_ROUNDS:
                 cases += _colored(strong, ranks)
             for (kind, case), row in zip(cases, measured([case for _, case in cases], ranks)):
-                key = KINDS.index(kind), case.solver, row["particles"], ranks or 1, case.threads
-                best[key] = min(best.get(key, row), row, key=lambda one: one["step ms"])
+                key = Measured(KINDS.index(kind), case.solver, row["particles"], ranks or 1, case.threads)
+                found.setdefault(key, []).append(row)
                 progress(f"round {turn + 1}: {case.solver}, {row['particles']} particles done")
-    rows: list[dict[str, Any]] = []
-    for (number, solver, _, of_ranks, threads), found in sorted(best.items(), key=lambda item: item[0]):
-        rows.append(_row(KINDS[number], solver, found, of_ranks, threads, rows))
+    rows = [_row(one, found) for one in sorted(found)]
     alone = {row["particles"]: row["step ms"] for row in rows if row["kind"] == "strong" and row["ranks"] == 1}
     return rows + [
         _modelled(name, network, n, milliseconds, ranks)
@@ -106,27 +123,32 @@ def _up_to(cores: int) -> list[int]:
     return sorted({*(2**i for i in range(cores.bit_length())), cores})
 
 
-def _row(
-    kind: str, solver: str, found: dict[str, Any], ranks: int, threads: int, before: list[dict[str, Any]]
-) -> dict[str, Any]:
-    particles, milliseconds, cores = found["particles"], found["step ms"], ranks * threads
-    row = {"kind": kind, "particles": particles, "ranks": ranks, "threads": threads, "frames": found["frames"]}
-    row |= {"step ms": milliseconds, "with positions ms": found["best ms"], "median ms": found["median ms"]}
-    if "residual" in found:
-        row["relative residual"] = found["residual"]
-    if kind == "colored":
-        row |= {"solver": solver, "messages": found["messages"], "rows a message": found["a message"]}
-    base = next((old for old in before if _is_base(old, row)), row)
-    rate = particles / milliseconds
-    speedup = rate / (base["particles"] / base["step ms"])
-    return {**row, "speedup": speedup, "efficiency": speedup / cores, "core ns a particle": 1e6 * cores / rate}
+def _row(one: Measured, found: dict[Measured, list[dict[str, Any]]]) -> dict[str, Any]:
+    rounds, cores = found[one], one.ranks * one.threads
+    best = min(rounds, key=lambda row: row["step ms"])
+    row = {"kind": KINDS[one.kind], "particles": one.particles, "ranks": one.ranks, "threads": one.threads}
+    row |= {"frames": best["frames"], "step ms": best["step ms"]}
+    row |= {"with positions ms": best["best ms"], "median ms": best["median ms"]}
+    if "residual" in best:
+        row["relative residual"] = best["residual"]
+    if KINDS[one.kind] == "colored":
+        row |= {"solver": one.solver, "messages": best["messages"], "rows a message": best["a message"]}
+    base = next(found[other] for other in found if one.is_over(other))
+    speedups = [_rate(own) / _rate(alone) for own, alone in zip(rounds, base)]
+    speedup = float(np.median(speedups))
+    return {
+        **row,
+        "speedup": speedup,
+        "least speedup": min(speedups),
+        "most speedup": max(speedups),
+        "efficiency": speedup / cores,
+        "core ns a particle": 1e6 * cores / _rate(best),
+    }
 
 
-def _is_base(one: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Whether this is the row that another one's speedup is over."""
-    alike = all(one.get(name) == row.get(name) for name in ("kind", "solver"))
-    same = row["kind"] == "weak" or one["particles"] == row["particles"]
-    return alike and same and one["ranks"] * one["threads"] == 1
+def _rate(row: dict[str, Any]) -> float:
+    """Particles a millisecond."""
+    return row["particles"] / row["step ms"]
 
 
 def _modelled(name: str, network: Network, particles: int, alone: float, ranks: int) -> dict[str, Any]:
