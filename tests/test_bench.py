@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from bench_rows import rows_of, skip_without_mpi
-from vivace.bench import benches
+from vivace.bench import benches, mpi_scaling
 from vivace.bench.ranks import Case, measured
 from vivace.bench.results import machine_name, write_csv
 
@@ -61,6 +61,16 @@ def test_speedups_are_over_one_rank_and_the_model_knows_what_talking_costs():
     talking = 1e3 * (7 * (4 * 50e-6 + halo) + 14 * 7 * 50e-6)
     assert far["of that talking ms"] == pytest.approx(talking)
     assert far["step ms"] == pytest.approx(alone / 100 + talking)
+
+
+def test_speedups_are_compared_within_a_round():
+    def rounds(*times):
+        return [{"particles": 100, "frames": 1, "step ms": t, "best ms": t, "median ms": t} for t in times]
+
+    alone, two = (mpi_scaling.Measured(0, "implicit", 100, ranks, 1) for ranks in (1, 2))
+    row = mpi_scaling._row(two, {alone: rounds(10, 30, 20), two: rounds(5, 10, 20)})
+    assert (row["speedup"], row["least speedup"], row["most speedup"], row["efficiency"]) == (2, 1, 3, 1)
+    assert row["step ms"] == 5
 
 
 def test_colored_solvers_are_compared_with_one_thread_and_their_messages_are_counted():
