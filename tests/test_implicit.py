@@ -211,6 +211,18 @@ def test_a_stiff_cloth_falls_freely_however_few_iterations_there_are(iterations)
     np.testing.assert_allclose(simulation.positions[:, 1], -G * h * h * n * (n + 1) / 2, rtol=1e-3)
 
 
+def test_a_search_that_ends_before_its_first_step_leaves_the_fall_as_it_is():
+    """However often it turns then; what lay where the change of velocity is kept must not come out."""
+    fallen = []
+    for iterations in (1, 2, 5):
+        solver = vv.ImplicitEuler(tolerance=1.0)
+        simulation = vv.Simulation(corner_cloth(20), solver, iterations=iterations, dt=1 / 25)
+        fallen.append([(report.solve.iterations, *simulation.positions.ravel()) for report in simulation.run(3)])
+    assert all(frame[0] == 0 for frames in fallen for frame in frames)
+    assert fallen[0] == fallen[1] == fallen[2]
+    assert np.ptp(simulation.positions[:, 1]) > 0.01  # the pin stays, the rest falls
+
+
 def energy(simulation):
     """Kinetic, of springs and of height [J]."""
     model, group = simulation.model, simulation.model.groups[0]
