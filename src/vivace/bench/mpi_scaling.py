@@ -16,8 +16,8 @@ The model: T(P) = c n/P + (iterations + 2) (neighbors * latency + halo / bandwid
                 + (2 iterations + 4) * allreduce * ceil(log2 P)
 where c is measured here on one rank, neighbors are 4, and the halo is that of a square part of the grid: 4 sides of
 sqrt(n/P) particles, 2 rows deep, 32 bytes each. A product sends directions to one of two neighbors, and what springs do
-to its rows back; assembling sends three such sums, and velocities go one way: with them, a product and two more of each.
-Nothing is hidden behind other work, and nobody reads the positions.
+to its rows back; assembling sends three such sums, and velocities go one way: with them, a product and two more of
+each. Nothing is hidden behind other work, and nobody reads the positions.
 Networks: latency, bandwidth, and time for each level of an allreduce.
     virtual Ethernet within one machine, measured once, not in this run: 8 us, 2.4 GB/s, 14.4 us
     1 GbE, assumed: 50 us, 0.117 GB/s, 50 us
