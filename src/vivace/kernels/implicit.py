@@ -217,7 +217,7 @@ def assemble_kernel():
                 x = y = z = xx = yy = zz = xy = xz = yz = qx = qy = qz = nothing
                 for slot in range(begin, bounds[eight + 1]):
                     there = gather_rows(positions, neighbors, slot * WIDTH, 1)
-                    slip = sub(faded(gather_rows(velocities, neighbors, slot * WIDTH, 1), there[3], kept), velocity)
+                    slip = sub(velocity, faded(gather_rows(velocities, neighbors, slot * WIDTH, 1), there[3], kept))
                     rest = widened(load_block(rests, kinds[2 * slot + 1], 1))
                     edge = sub(there, here)
                     inverse, stretch, tense = spring_shape(edge, rest)
@@ -231,7 +231,7 @@ def assemble_kernel():
                     tension = stiffness * stretch
                     strained = strained + tension * stretch
                     pull, brake = step * tension * inverse, times_spring(alpha, w, slip)
-                    px, py, pz = pull * edge[0] + brake[0], pull * edge[1] + brake[1], pull * edge[2] + brake[2]
+                    px, py, pz = brake[0] - pull * edge[0], brake[1] - pull * edge[1], brake[2] - pull * edge[2]
                     wxx, wyy, wzz = alpha + w[0] * w[0], alpha + w[1] * w[1], alpha + w[2] * w[2]
                     wxy, wxz, wyz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
                     fx = fy = fz = nothing
@@ -241,11 +241,11 @@ def assemble_kernel():
                         f = times_spring(changed * alpha, w, (changed * fall[0], changed * fall[1], changed * fall[2]))
                         fx, fy, fz = f[0], f[1], f[2]
                         held_back = held_back + dot(f, fall)
-                    x, y, z, qx = x + px, y + py, z + pz, qx + fx
+                    x, y, z, qx = x - px, y - py, z - pz, qx + fx
                     xx, yy, zz, qy = xx + wxx, yy + wyy, zz + wzz, qy + fy
                     xy, xz, yz, qz = xy + wxy, xz + wxz, yz + wyz, qz + fz
                     place = (target + slot - begin) * WIDTH
-                    scatter_add(pulls, ends, place, 1, (-px, -py, -pz, fx))
+                    scatter_add(pulls, ends, place, 1, (px, py, pz, fx))
                     scatter_add(diagonals, ends, place, 1, (wxx, wyy, wzz, fy))
                     scatter_add(others, ends, place, 1, (wxy, wxz, wyz, fz))
                 add_rows(pulls, eight, (x, y, z, qx))
@@ -445,14 +445,14 @@ def multiply_kernel():
                     if outside[eight] >= 0:
                         ends, target = targets, outside[eight]
                     for slot in range(begin, bounds[eight + 1]):
-                        u = sub(p, gather_rows(direction, neighbors, slot * WIDTH, 1))
+                        u = sub(gather_rows(direction, neighbors, slot * WIDTH, 1), p)
                         alpha, wx, wy, wz = load_block(coefficients, slot, COEFFICIENTS)
                         prefetch_block(coefficients, slot + AHEAD, COEFFICIENTS)
                         pull = times_spring(alpha, (wx, wy, wz), u)
-                        x, y, z = x + pull[0], y + pull[1], z + pull[2]
+                        x, y, z = x - pull[0], y - pull[1], z - pull[2]
                         total = total + dot(u, pull)
                         place = (target + slot - begin) * WIDTH
-                        scatter_add(product, ends, place, 1, (-pull[0], -pull[1], -pull[2], nothing))
+                        scatter_add(product, ends, place, 1, (pull[0], pull[1], pull[2], nothing))
                     add_rows(product, eight, (x, y, z, nothing))
                 partial[ids[block]] = sum_of_lanes(total)
 

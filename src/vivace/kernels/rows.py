@@ -36,12 +36,16 @@ def _listed_rows(builder, rows, indices, first, stride):
 def _transpose(builder, quads):
     """4x4 transpose in each half of four registers; it is its own inverse."""
     a, b, c, d = quads
-    low = [i for h in HALVES for i in (h, WIDTH + h, h + 1, WIDTH + h + 1)]
-    high = [i + 2 for i in low]
-    ab, cd, ab2, cd2 = (shuffle(builder, *pair) for pair in ((a, b, low), (c, d, low), (a, b, high), (c, d, high)))
+    # Processors interleave within 16 bytes: four floats, or two doubles.
+    near, apart = (1, 2) if a.type == f32x8.vector else (2, 1)
+    even = [i for h in HALVES for i in (h, WIDTH + h, h + near, WIDTH + h + near)]
+    odd = [i + apart for i in even]
+    ab, cd, ab2, cd2 = (shuffle(builder, *pair) for pair in ((a, b, even), (c, d, even), (a, b, odd), (c, d, odd)))
     left = [i for h in HALVES for i in (h, h + 1, WIDTH + h, WIDTH + h + 1)]
     right = [i + 2 for i in left]
-    return [shuffle(builder, *p) for p in ((ab, cd, left), (ab, cd, right), (ab2, cd2, left), (ab2, cd2, right))]
+    first, second, third, fourth = (ab, cd, left), (ab, cd, right), (ab2, cd2, left), (ab2, cd2, right)
+    columns = (first, second, third, fourth) if near == 1 else (first, third, second, fourth)
+    return [shuffle(builder, *column) for column in columns]
 
 
 def _lanes_at(pointer):
