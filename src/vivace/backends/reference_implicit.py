@@ -18,6 +18,7 @@ from ..kernels.implicit import (
     times_spring,
 )
 from ..kernels.lanes import WIDTH
+from ..kernels.vec3 import scale
 from . import Solve
 from .guard import shorten_until_balanced
 
@@ -87,7 +88,8 @@ class ReferenceImplicit:
         self.numbers[MOTION] = float(mass @ (v[:, :3] ** 2).sum(axis=1)) / 2
         edge, slip = (tuple((rows[self.other] - rows[self.one])[:, :3].T) for rows in (x, v))
         inverse, stretch, tense = spring_shape(edge, self.rest)
-        self.alpha, self.w = spring_block(inverse, tense, edge, self.stiffness, self.damping, h)
+        self.alpha, along = spring_block(inverse, tense, self.stiffness, self.damping, h)
+        self.w = scale(along, edge)
         pulls = h * np.stack(edge, axis=1) * (self.stiffness * stretch * inverse)[:, None]
         pulls += np.stack(times_spring(self.alpha, self.w, slip), axis=1)
         r = mass[:, None] * sweeps.impulse[:3] + h * self.drag[:, None] * (self.wind[:3] - v[:, :3])

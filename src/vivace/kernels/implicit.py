@@ -40,7 +40,7 @@ from .rows import (
     store_block,
     store_rows,
 )
-from .vec3 import dot, sub
+from .vec3 import dot, scale, sub
 
 HALF = np.float32(0.5)
 ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(1e-30)
@@ -66,15 +66,14 @@ def spring_shape(edge, rest):
 
 
 @value_function
-def spring_block(inverse, tense, edge, stiffness, damping, step):
-    """A spring's block of the matrix as alpha and w: h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T).
+def spring_block(inverse, tense, stiffness, damping, step):
+    """A spring's block of the matrix: alpha, and w over the edge. h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T).
 
     1 - c is kept at 0 where a rest length below 0 makes c more than 1, or the matrix would be indefinite.
     """
     stiff = step * step * stiffness
     alpha = stiff * tense
-    scale = sqrt(maximum(stiff - alpha, ZERO * alpha) + step * damping) * inverse
-    return alpha, (scale * edge[0], scale * edge[1], scale * edge[2])
+    return alpha, sqrt(maximum(stiff - alpha, ZERO * alpha) + step * damping) * inverse
 
 
 @value_function
@@ -92,9 +91,9 @@ def inverse_block(diagonal, w):
     # Minors; the block is at least the mass times I, so the determinant is not 0 for a particle that can move.
     xx, xy, xz = b * c - f * f, e * f - d * c, d * f - e * b
     determinant = a * xx + d * xy + e * xz
-    scale = ONE / select(determinant > ZERO, determinant, ONE)
+    share = ONE / select(determinant > ZERO, determinant, ONE)
     yy, zz, yz = a * c - e * e, a * b - d * d, d * e - a * f
-    return (xx * scale, yy * scale, zz * scale, xy * scale, xz * scale, yz * scale)
+    return (xx * share, yy * share, zz * share, xy * share, xz * share, yz * share)
 
 
 @value_function
@@ -214,23 +213,30 @@ def assemble_kernel():
                 begin, ends, target = bounds[eight], neighbors, bounds[eight]
                 if outside[eight] >= 0:
                     ends, target = targets, outside[eight]
+                # Roots first, and alone: their long chains of one spring after another then run side by side.
+                for slot in range(begin, bounds[eight + 1]):
+                    rest = widened(load_block(rests, kinds[2 * slot + 1], 1))
+                    edge = sub(gather_rows(positions, neighbors, slot * WIDTH, 1), here)
+                    inverse, stretch, tense = spring_shape(edge, rest)
+                    stiffness, damping = load_block(strengths, kinds[2 * slot], STRENGTHS)
+                    stiffness = widened(stiffness)
+                    alpha, along = spring_block(inverse, tense, stiffness, widened(damping), step)
+                    tension = stiffness * stretch
+                    strained = strained + tension * stretch
+                    store_block(coefficients, COEFFICIENTS * slot, alpha)
+                    store_block(coefficients, COEFFICIENTS * slot + 1, along)
+                    store_block(coefficients, COEFFICIENTS * slot + 2, step * tension * inverse)
                 x = y = z = xx = yy = zz = xy = xz = yz = qx = qy = qz = nothing
                 for slot in range(begin, bounds[eight + 1]):
                     there = gather_rows(positions, neighbors, slot * WIDTH, 1)
                     slip = sub(velocity, faded(gather_rows(velocities, neighbors, slot * WIDTH, 1), there[3], kept))
-                    rest = widened(load_block(rests, kinds[2 * slot + 1], 1))
                     edge = sub(there, here)
-                    inverse, stretch, tense = spring_shape(edge, rest)
-                    stiffness, damping = load_block(strengths, kinds[2 * slot], STRENGTHS)
-                    stiffness = widened(stiffness)
-                    alpha, w = spring_block(inverse, tense, edge, stiffness, widened(damping), step)
-                    store_block(coefficients, COEFFICIENTS * slot, alpha)
+                    alpha, along, pull, _ = load_block(coefficients, slot, COEFFICIENTS)
+                    w = scale(along, edge)
                     store_block(coefficients, COEFFICIENTS * slot + 1, w[0])
                     store_block(coefficients, COEFFICIENTS * slot + 2, w[1])
                     store_block(coefficients, COEFFICIENTS * slot + 3, w[2])
-                    tension = stiffness * stretch
-                    strained = strained + tension * stretch
-                    pull, brake = step * tension * inverse, times_spring(alpha, w, slip)
+                    brake = times_spring(alpha, w, slip)
                     px, py, pz = brake[0] - pull * edge[0], brake[1] - pull * edge[1], brake[2] - pull * edge[2]
                     wxx, wyy, wzz = alpha + w[0] * w[0], alpha + w[1] * w[1], alpha + w[2] * w[2]
                     wxy, wxz, wyz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
@@ -241,9 +247,10 @@ def assemble_kernel():
                         f = times_spring(changed * alpha, w, (changed * fall[0], changed * fall[1], changed * fall[2]))
                         fx, fy, fz = f[0], f[1], f[2]
                         held_back = held_back + dot(f, fall)
-                    x, y, z, qx = x - px, y - py, z - pz, qx + fx
-                    xx, yy, zz, qy = xx + wxx, yy + wyy, zz + wzz, qy + fy
-                    xy, xz, yz, qz = xy + wxy, xz + wxz, yz + wyz, qz + fz
+                        qx, qy, qz = qx + fx, qy + fy, qz + fz
+                    x, y, z = x - px, y - py, z - pz
+                    xx, yy, zz = xx + wxx, yy + wyy, zz + wzz
+                    xy, xz, yz = xy + wxy, xz + wxz, yz + wyz
                     place = (target + slot - begin) * WIDTH
                     scatter_add(pulls, ends, place, 1, (px, py, pz, fx))
                     scatter_add(diagonals, ends, place, 1, (wxx, wyy, wzz, fy))
