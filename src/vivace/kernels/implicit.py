@@ -67,7 +67,7 @@ def spring_shape(edge, rest):
 
 @value_function
 def spring_block(inverse, tense, stiffness, damping, step):
-    """A spring's block of the matrix: alpha, and w over the edge. h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T).
+    """A spring's block of the matrix, h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T): alpha, and what makes w of e.
 
     1 - c is kept at 0 where a rest length below 0 makes c more than 1, or the matrix would be indefinite.
     """
@@ -213,7 +213,8 @@ def assemble_kernel():
                 begin, ends, target = bounds[eight], neighbors, bounds[eight]
                 if outside[eight] >= 0:
                     ends, target = targets, outside[eight]
-                # Roots first, and alone: their long chains of one spring after another then run side by side.
+                # Roots first, and alone: then several springs' long chains run side by side. What comes of them lies in
+                # the springs' places until w does.
                 for slot in range(begin, bounds[eight + 1]):
                     rest = widened(load_block(rests, kinds[2 * slot + 1], 1))
                     edge = sub(gather_rows(positions, neighbors, slot * WIDTH, 1), here)
