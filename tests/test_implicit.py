@@ -446,6 +446,8 @@ def test_what_a_spring_does_to_another_block_is_a_due_that_this_block_claims(blo
     for block, (first, last) in enumerate(zip(net.dues.claim_starts, net.dues.claim_starts[1:])):
         claims = net.dues.claims[first:last].tolist()
         assert claims == sorted(claims) and all(block_of[row] == block for row, _ in claims)
+        debtors, starts = net.dues.debtors()
+        assert set(debtors[starts[block] : starts[block + 1]]) == {paying[due - net.rows] for _, due in claims}
 
 
 def test_a_hub_shares_its_springs_with_its_neighbors():

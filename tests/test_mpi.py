@@ -723,12 +723,17 @@ def test_ranks_pay_what_their_springs_do_to_rows_of_others(ranks):
         assert (ranks == 1) == (not part.due.senders and not part.due.receivers)
         for other, first, last in part.due.senders:
             tables[rank][first:last] = tables[other][dict(parts[other].due.receivers)[rank]]
+    paying = np.repeat(np.arange(whole.total), np.diff(whole.dues.starts))
     for part, table in zip(parts, tables):
         own, local = part.plan.net.dues, np.concatenate([part.rows, part.copies])
+        places = {block: place for place, block in enumerate(part.plan.net.ids)}
+        debtors, starts = own.debtors()
         for i, block in enumerate(part.plan.net.ids):
             claims = own.claims[own.claim_starts[i] : own.claim_starts[i + 1]]
             expected = whole.dues.claims[whole.dues.claim_starts[block] : whole.dues.claim_starts[block + 1]]
             np.testing.assert_array_equal(np.stack([local[claims[:, 0]], table[claims[:, 1]]], axis=1), expected)
+            owing = {places.get(paying[due - whole.rows], len(places)) for due in expected[:, 1]}
+            assert set(debtors[starts[i] : starts[i + 1]]) == owing
 
 
 @pytest.mark.parametrize("ranks", [12, 30])

@@ -5,6 +5,7 @@ import pytest
 from numba import cfunc
 
 from vivace.kernels import region
+from vivace.kernels.barrier import arrive_at, arrived_at
 from vivace.kernels.compile import OPTIONS, SIGNATURE, ints_at
 
 each_thread_count = pytest.mark.parametrize("threads", [1, 2, 3, 4, 7])
@@ -25,9 +26,20 @@ def add_neighbors(addresses, first, last):
         target[item] = (source[(item + size - 1) % size] + source[item] + source[(item + 1) % size]) % 1009
 
 
-def sweep(kernel, first, last, *arguments, stage=0):
+@cfunc(SIGNATURE, **OPTIONS)
+def wait_for_the_last(addresses, first, last):
+    """The item 0 is done when the last one of its share is, which another thread has to take."""
+    done, waited_for = addresses[0], addresses[1]
+    for item in range(first, last):
+        if item == 0:
+            while arrived_at(done + 8 * waited_for) == 0:
+                pass
+        arrive_at(done + 8 * item)
+
+
+def sweep(kernel, first, last, *arguments, stage=0, least=1):
     addresses = [argument.ctypes.data if isinstance(argument, np.ndarray) else argument for argument in arguments]
-    return kernel.address, first, last, stage, addresses + [0] * (region.ARGUMENTS - len(addresses))
+    return kernel.address, first, last, stage, least, addresses + [0] * (region.ARGUMENTS - len(addresses))
 
 
 @pytest.mark.parametrize("threads", range(1, 9))
@@ -39,10 +51,31 @@ def test_shares_of_the_threads_are_the_whole_range_in_order(threads, first, last
     assert max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 64, 1000, 4097])
+@pytest.mark.parametrize("least", [1, 3, 64])
+def test_pieces_of_a_share_are_the_whole_share_in_order(size, least):
+    count = region.piece_count(size, least)
+    pieces = [region.piece(5, 5 + size, number, count) for number in range(count)]
+    assert [item for begin, end in pieces for item in range(begin, end)] == list(range(5, 5 + size))
+    assert count == 1 or all(end - begin >= least for begin, end in pieces)
+
+
+def test_who_is_done_takes_pieces_of_who_is_not():
+    if region.core_count() < 2 or not region.runs_threads_together(2):
+        pytest.skip("two threads cannot run at once here")
+    size = 64
+    _, end = region.share(0, size, 0, 2)
+    done = np.zeros(size, np.int64)
+    region.run(np.array([sweep(wait_for_the_last, 0, size, done, end - 1)], region.SWEEP), np.array([0]), 1, 2)
+    np.testing.assert_array_equal(done, 1)
+
+
+@pytest.mark.parametrize("least", [1, 3, 64])
 @each_thread_count
-def test_every_item_is_visited_as_often_as_it_is_scheduled(threads):
+def test_every_item_is_visited_as_often_as_it_is_scheduled(threads, least):
     visits = np.zeros(100, np.int32)
-    table = np.array([sweep(count_visits, 0, 100, visits), sweep(count_visits, 90, 93, visits)], region.SWEEP)
+    items = [sweep(count_visits, *range_, visits, least=least) for range_ in [(0, 100), (90, 93)]]
+    table = np.array(items, region.SWEEP)
     region.run(table, np.array([0, 1, 1, 0]), 1, threads)
     np.testing.assert_array_equal(visits, [4 if 90 <= item < 93 else 2 for item in range(100)])
 

@@ -129,7 +129,7 @@ class CpuSweeps:
         self._sizes = plan.sizes
         self._flaws = np.zeros((2, chunks(pairs)), np.float32)
         self._measure: list[Any] = [
-            self.sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs)
+            self.sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs, least=1)
             for rows, flaws in zip((state.positions, state.velocities), self._flaws)
         ]
         self._results = self._measure_groups() if plan.net is None else self._measure_net(plan.net)
@@ -149,13 +149,14 @@ class CpuSweeps:
         for planned, group, results in zip(self.plan.groups, self.blocked_groups, found):
             columns = self.state.positions, group.vertices, group.rest, group.real_lanes
             kernel = residual_kernel(planned.group.constraint)
-            self._measure.append(self.sweep("measure", kernel, 0, len(results), *columns, results, group.blocks))
+            arguments = *columns, results, group.blocks
+            self._measure.append(self.sweep("measure", kernel, 0, len(results), *arguments, least=1))
         return found
 
     def _measure_net(self, net: Net) -> list[np.ndarray]:
         results = np.zeros((len(net.ids), 2))
         columns = self.state.positions, net.eights, net.bounds, net.neighbors, net.kinds, net.rests, results
-        self._measure.append(self.sweep("measure", net_residual_kernel(stretch), 0, len(results), *columns))
+        self._measure.append(self.sweep("measure", net_residual_kernel(stretch), 0, len(results), *columns, least=1))
         return [results]
 
     @cached_property
@@ -359,36 +360,40 @@ class CpuSweeps:
             vars(one).clear()
         vars(self).clear()
 
-    def sweep(self, stage: str, kernel, first: int, last: int, *arguments) -> int:
-        """A new row of the table: a kernel, its items, and the arrays and whole numbers that it reads."""
+    def sweep(self, stage: str, kernel, first: int, last: int, *arguments, least: int = region.LEAST) -> int:
+        """A new row of the table: a kernel, its items, and the arrays and whole numbers that it reads.
+
+        least: so many items are worth a piece of their own, which another thread may take.
+        """
         if stage not in self._stages:
             self._stages.append(stage)
         self._alive.append(arguments)
-        self._rows.append(_row(self._stages.index(stage), kernel, first, last, arguments))
+        self._rows.append(_row(self._stages.index(stage), least, kernel, first, last, arguments))
         return len(self._rows) - 1
 
     def replace(self, token: int, kernel, first: int, last: int, *arguments) -> None:
         """Give a sweep other items or arrays."""
         self._alive[token] = arguments
-        self._rows[token] = _row(self._rows[token][3], kernel, first, last, arguments)
+        stage, least = self._rows[token][3:5]
+        self._rows[token] = _row(stage, least, kernel, first, last, arguments)
         if token < len(self._table):
             self._table[token] = self._rows[token]
 
     def replace_all(self, tokens: Sequence[int], kernel, firsts: np.ndarray, lasts: np.ndarray, *arguments) -> None:
         """The same for sweeps that differ in their items only: arrays are looked up once."""
-        addresses = _row(0, kernel, 0, 0, arguments)[-1]
+        addresses = _row(0, 0, kernel, 0, 0, arguments)[-1]
         for token, first, last in zip(tokens, firsts, lasts):
             self._alive[token] = arguments
-            self._rows[token] = kernel.address, first, last, self._rows[token][3], addresses
+            self._rows[token] = kernel.address, first, last, *self._rows[token][3:5], addresses
         if tokens and max(tokens) < len(self._table):
             changed, chosen = self._table, list(tokens)
             changed["kernel"][chosen], changed["addresses"][chosen] = kernel.address, addresses
             changed["first"][chosen], changed["last"][chosen] = firsts, lasts
 
 
-def _row(stage: int, kernel, first: int, last: int, arguments: tuple) -> tuple:
+def _row(stage: int, least: int, kernel, first: int, last: int, arguments: tuple) -> tuple:
     addresses = region.addresses_of(arguments)
-    return kernel.address, first, last, stage, addresses + [0] * (region.ARGUMENTS - len(addresses))
+    return kernel.address, first, last, stage, least, addresses + [0] * (region.ARGUMENTS - len(addresses))
 
 
 BACKENDS = {"cpu": CpuSweeps}

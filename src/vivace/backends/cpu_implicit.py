@@ -139,8 +139,8 @@ class CpuImplicit:
     def _row(self, stage: str, kernel: Any, last: int, *arguments: Any) -> int:
         return self.sweeps.sweep(stage, kernel, 0, last, *arguments)
 
-    def _blocks(self, kernel: Any, *arguments: Any) -> int:
-        return self._row("solve", kernel, len(self.net.ids), *arguments)
+    def _blocks(self, stage: str, kernel: Any, *arguments: Any) -> int:
+        return self.sweeps.sweep(stage, kernel, 0, len(self.net.ids), *arguments, least=1)
 
     def _make_sum(self, what: int) -> int:
         return self._row("solve", sum_kernel(what), 1, self.partial, self.net.total, self.numbers)
@@ -158,33 +158,33 @@ class CpuImplicit:
         masses = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
         assemble = assemble_kernel().address, np.array(addresses_of((*rows, *springs)))
         weigh = weigh_kernel(by_blocks).address, np.array(addresses_of((*rows, *masses)))
-        blocks, weighed = len(net.ids), np.zeros(len(net.ids), np.int32)
-        both = *assemble, *weigh, net.dues.starts, *self.claims, weighed
+        weighed, counts = np.zeros(len(net.ids), np.int32), np.zeros(len(net.ids) + 1, np.int64)
+        both = *assemble, *weigh, *net.dues.debtors(), counts, weighed
         return (
-            self.sweeps.sweep("assemble", assemble_and_weigh_kernel(), 0, blocks, *both),
-            self.sweeps.sweep("assemble", weigh_rest_kernel(), 0, blocks, *weigh, weighed),
+            self._blocks("assemble", assemble_and_weigh_kernel(), *both),
+            self._blocks("assemble", weigh_rest_kernel(), *weigh, weighed),
         )
 
     def _make_energy(self) -> int:
         net = self.net
         ends = self.direction, self.sweeps.state.fine_velocities, self.sweeps.motion, self.eights, net.ids
         arrays = *self.springs, net.total, self.partial, self.drag, self.wind
-        return self.sweeps.sweep("energy", energy_kernel(), 0, len(net.ids), *ends, *arrays)
+        return self._blocks("energy", energy_kernel(), *ends, *arrays)
 
     def _make_start(self, by_blocks: bool) -> int:
         vectors = self.residual, self.product, self.direction
         arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks)
-        return self._blocks(start_kernel(by_blocks), *vectors, *arrays)
+        return self._blocks("solve", start_kernel(by_blocks), *vectors, *arrays)
 
     def _make_multiply(self, first: int, last: int) -> int:
         vectors, springs = (self.direction, self.product), (self.net.bounds, self.net.neighbors)
         arrays = self.eights, self.net.ids, *springs, *self.ends, self.coefficients, self.partial, self.numbers
-        return self.sweeps.sweep("solve", multiply_kernel(), first, last, *vectors, *arrays)
+        return self.sweeps.sweep("solve", multiply_kernel(), first, last, *vectors, *arrays, least=1)
 
     def _make_descend(self, by_blocks: bool) -> int:
         arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), *self.claims
-        return self._blocks(descend_kernel(by_blocks), self.residual, self.product, *arrays)
+        return self._blocks("solve", descend_kernel(by_blocks), self.residual, self.product, *arrays)
 
     def _make_turn(self, by_blocks: bool) -> int:
         arrays = self.residual, self.eights, self.numbers, self.inverses(by_blocks), self.sweeps.motion
-        return self._blocks(turn_kernel(by_blocks), self.direction, self.change, *arrays)
+        return self._blocks("solve", turn_kernel(by_blocks), self.direction, self.change, *arrays)

@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from . import barrier
 from .compile import call_kernel, doubles_at, floats_at, ints_at, kernel, source_digest
 from .integrate import IMPULSE, KEPT, STEP
 from .lanes import (
@@ -338,33 +339,32 @@ def weigh_kernel(by_blocks):
 
 
 @value_function
-def are_within(claims, first, last, least, most):
-    """Whether all dues of some claims are at these places."""
+def are_counted(counts, numbers, first, last, target):
+    """Whether all blocks with these numbers have been assembled so often, and what they wrote can be read."""
     for i in range(first, last):
-        due = claims[2 * i + 1]
-        if not least <= due < most:
+        if barrier.arrived_at(counts + 8 * numbers[i]) != target:
             return False
     return True
 
 
 @cache
 def assemble_and_weigh_kernel():
-    """`assemble` each block, and `weigh` it while it lies in the cache, if all that is due to it comes from blocks
-    before it that are with the same thread.
+    """`assemble` each block, and `weigh` it while it lies in the cache, if all that is due to it is there.
 
-    Addresses: that of `assemble`, of its list of addresses, those of `weigh`, first due of each block, claims, first
-    claim of each block, which blocks are weighed.
+    Addresses: that of `assemble`, of its list of addresses, those of `weigh`, debtors, first debtor of each block, how
+    often each block has been assembled, which blocks are weighed.
     """
-    digest = source_digest(are_within)
+    digest = source_digest(are_counted)
 
     @kernel
     def assemble_and_weigh(addresses, first, last):
         _ = digest  # part of the cache key
-        dues, claims, claimed = ints_at(addresses[4]), ints_at(addresses[5]), ints_at(addresses[6])
-        weighed = ints_at(addresses[7])
+        debtors, bounds = ints_at(addresses[4]), ints_at(addresses[5])
+        counts, weighed = addresses[6], ints_at(addresses[7])
         for block in range(first, last):
             call_kernel(addresses[0], addresses[1], block, block + 1)
-            weighed[block] = are_within(claims, claimed[block], claimed[block + 1], dues[first], dues[block + 1])
+            count = barrier.arrive_at(counts + 8 * block) + 1
+            weighed[block] = are_counted(counts, debtors, bounds[block], bounds[block + 1], count)
             if weighed[block]:
                 call_kernel(addresses[2], addresses[3], block, block + 1)
 

@@ -2,6 +2,9 @@
 
 A sweep is a row of a table: the address of its kernel, its items, and the addresses of its arrays. So the region is
 compiled once, whatever a scene is made of, and a new kind of sweep compiles only its own kernel.
+
+Each thread has a share of the items, and takes it piece by piece. Who is done takes pieces of others: a core that is
+slower, or busy with something else, does not keep them waiting for long (docs/decisions/0020).
 """
 
 import os
@@ -28,9 +31,13 @@ SWEEP = np.dtype(
         ("first", np.int64),
         ("last", np.int64),
         ("stage", np.int64),
+        ("least", np.int64),
         ("addresses", np.int64, ARGUMENTS),
     ]
 )
+LEAST = 64  # items: fewer are not worth a piece of their own, where an item is eight constraints or particles
+MOST_PIECES, HELPED = 6, 3  # of a share; others that a thread helps when it has done its own
+WORDS = 8  # of eight bytes in a cache line, so that threads do not disturb each other
 ADDRESSES_OFFSET = SWEEP.fields["addresses"][1]
 WINDOWS = platform.system() == "Windows"
 CLOCK = "QueryPerformanceCounter" if WINDOWS else "clock_gettime"
@@ -78,15 +85,31 @@ def share(first, last, thread, threads):
     return first + size * thread // threads, first + size * (thread + 1) // threads
 
 
+@njit
+def piece_count(size, least):
+    """The pieces of a share: a half, a quarter, and so on, the last as large as the one before it."""
+    pieces = 1
+    while pieces < MOST_PIECES and size >> pieces >= least:
+        pieces += 1
+    return pieces
+
+
+@njit
+def piece(first, last, number, pieces):
+    size = last - first
+    end = last if number == pieces - 1 else last - (size >> number + 1)
+    return last - (size >> number), end
+
+
 @cache
 def _compiled_region():
     digest = source_digest(barrier.wait.py_func, share.py_func)
 
-    def run_region(table, schedule, ticks, clock, counter, contended, threads, team):
+    def run_region(table, schedule, ticks, clock, counter, contended, taken, threads, team):
         _ = digest  # part of the cache key
-        rows, size = table.ctypes.data, table.itemsize
+        rows, size, helped = table.ctypes.data, table.itemsize, min(HELPED, threads - 1)
         for thread in prange(threads):
-            stage, since, long_waits = np.int64(-1), np.int64(0), 0
+            stage, since, long_waits, turn = np.int64(-1), np.int64(0), 0, 0
             for entry in range(len(schedule)):
                 sweep = table[schedule[entry]]
                 # The first thread books the time of a stage whenever the next one begins; a read costs 20 ns.
@@ -95,8 +118,22 @@ def _compiled_region():
                     if stage >= 0:
                         ticks[stage] += now - since
                     stage, since = sweep.stage, now
-                first, last = share(sweep.first, sweep.last, thread, threads)
-                call_kernel(sweep.kernel, rows + schedule[entry] * size + ADDRESSES_OFFSET, first, last)
+                addresses = rows + schedule[entry] * size + ADDRESSES_OFFSET
+                if helped == 0 or sweep.last - sweep.first < 2 * sweep.least * threads:
+                    first, last = share(sweep.first, sweep.last, thread, threads)
+                    call_kernel(sweep.kernel, addresses, first, last)
+                else:
+                    turn = 1 - turn
+                    taken[1 - turn, thread, 0] = 0  # nobody takes from those of the sweep before any more
+                    for other in range(1 + helped):
+                        owner = (thread + other) % threads
+                        first, last = share(sweep.first, sweep.last, owner, threads)
+                        pieces, place = piece_count(last - first, sweep.least), taken[turn, owner].ctypes.data
+                        while barrier.arrived_at(place) < pieces:
+                            number = barrier.arrive_at(place)
+                            if number < pieces:
+                                begin, end = piece(first, last, number, pieces)
+                                call_kernel(sweep.kernel, addresses, begin, end)
                 long_waits += barrier.wait(counter, team)
             if thread == 0 and stage >= 0:
                 ticks[stage] += clock_ticks(clock) - since
@@ -160,17 +197,19 @@ def run(table, schedule, stages, threads):
     """
     (region, alone), ticks = _compiled_region(), np.zeros(stages, np.int64)
     clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
+    taken = np.zeros((2, threads, WORDS), np.int64)
     if threads == 1:  # no threads to start and to wait for
-        alone(table, schedule, ticks, clock, counter, contended, 1, 1)
+        alone(table, schedule, ticks, clock, counter, contended, taken, 1, 1)
         return ticks, 0
     # Not one thread more than are used: an idle one must still be scheduled at the end.
     with threads_set(threads):
         if threads <= most_threads() and runs_threads_together(threads):
-            region(table, schedule, ticks, clock, counter, contended, threads, threads)
+            region(table, schedule, ticks, clock, counter, contended, taken, threads, threads)
         else:
             # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
             for entry in range(len(schedule)):
-                region(table, schedule[entry : entry + 1], ticks, clock, counter, contended, threads, 1)
+                taken[:] = 0
+                region(table, schedule[entry : entry + 1], ticks, clock, counter, contended, taken, threads, 1)
     return ticks, int(contended.max())
 
 
@@ -180,7 +219,7 @@ def runs_threads_together(threads) -> bool:
         return True
     with threads_set(threads):
         _compiled_region()[0](
-            np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, 8, 8, 1)), 1, 1
+            np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, 8, 8, 1, (2, 1, WORDS))), 1, 1
         )  # starts them
         if numba.threading_layer() == "tbb":
             return False
