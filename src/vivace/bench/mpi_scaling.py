@@ -3,11 +3,12 @@
 Five iterations of the solver implicit, one thread a rank, the fastest frame of several, without and with reading all
 positions. Ranks and threads take turns for some rounds, of which the fastest counts: where cores and memory are shared
 with others, a machine is slow for minutes. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as many
-particles for each rank; `threads`, one process without MPI; `model`. Speedup is over one rank, or over one thread, of
-the same round: the median over the rounds, with the least and the most; in `weak` it is what the ranks do together over
-what one does alone. Efficiency is speedup over cores, and `core ns a particle` counts the time of all cores. Where the
-median of frames, with positions, is far above the best, other programs have held the cores, and the row says little.
-The residual is what the iterations leave of it, the median over the frames.
+particles for each rank; `threads`, one process without MPI; `apart`, processes that have their shares of the particles
+and need nothing of each other, since a machine may give no more than that; `model`. Speedup is over one rank, or over
+one thread (`threads`, `apart`), of the same round: the median over rounds, with the least and the most; in `weak` it
+is what the ranks do together over what one does alone. Efficiency is speedup over cores, and `core ns a particle`
+counts the time of all cores. Where the median of frames, with positions, is far above the best, other programs have
+held the cores, and the row says little. The residual is what the iterations leave of it, the median over the frames.
 
 `colored` rows: ten iterations of gauss-seidel and of vivace, whose speedup is over one process with one thread; beside
 them the messages that the first rank sends in a frame, and the rows of one, their mean.
@@ -24,7 +25,7 @@ Networks: latency, bandwidth, and time for each level of an allreduce.
     fast fabric, assumed: 2 us, 10 GB/s, 2 us
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import ceil, log2, sqrt
 from typing import Any
@@ -38,7 +39,7 @@ NAME = "mpi-scaling"
 STRONG, WEAK = (10_000, 100_000, 1_000_000), 50_000  # particles; of each rank
 QUICK_STRONG, QUICK_WEAK = (2500,), 1250
 ROUNDS, COLORED_ROUNDS = 5, 2  # coloring a million particles takes long
-KINDS = "strong", "threads", "weak", "colored"
+KINDS = "strong", "threads", "weak", "colored", "apart"
 COLORED, COLORED_ITERATIONS = ("gauss-seidel", "vivace"), 10
 MODELLED = (2, 16, 100)  # ranks, each on a host of its own
 NEIGHBORS, HALO_DEPTH, ROW_BYTES = 4, 2, 32
@@ -50,14 +51,15 @@ class Measured:
 
     kind: int  # its number among KINDS
     solver: str
-    particles: int
+    particles: int  # as asked for
     ranks: int
     threads: int
 
     def is_over(self, other: "Measured") -> bool:
         """Whether its speedup is over that of the other."""
-        same = KINDS[self.kind] == "weak" or self.particles == other.particles
-        return same and (self.kind, self.solver) == (other.kind, other.solver) and other.ranks * other.threads == 1
+        kind = "threads" if KINDS[self.kind] == "apart" else KINDS[self.kind]
+        same = kind == "weak" or self.particles == other.particles
+        return same and (kind, self.solver) == (KINDS[other.kind], other.solver) and other.ranks * other.threads == 1
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,10 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     strong, weak = (QUICK_STRONG, QUICK_WEAK) if quick else (STRONG, WEAK)
     found: dict[Measured, list[dict[str, Any]]] = {}
     for turn in range(1 if quick else ROUNDS):
-        for ranks in (*_up_to(core_count()), None):
-            progress(f"round {turn + 1}: {'threads of one process' if ranks is None else f'{ranks} ranks'}")
-            cases = _threaded(strong) if ranks is None else _ranked(strong, ranks * weak)
-            if ranks != 1 and turn < COLORED_ROUNDS:
-                cases += _colored(strong, ranks)
-            for (kind, case), row in zip(cases, measured([case for _, case in cases], ranks)):
-                key = Measured(KINDS.index(kind), case.solver, row["particles"], ranks or 1, case.threads)
+        for kind, ranks, cases in _jobs(strong, weak, colored=turn < COLORED_ROUNDS):
+            progress(f"round {turn + 1}: {kind}, {ranks or 1} processes")
+            for case, row in zip(cases, measured(cases, ranks, apart=kind == "apart")):
+                key = Measured(KINDS.index(kind), case.solver, case.particles, ranks or 1, case.threads)
                 found.setdefault(key, []).append(row)
                 progress(f"round {turn + 1}: {case.solver}, {row['particles']} particles done")
     rows = [_row(one, found) for one in sorted(found)]
@@ -97,20 +96,27 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     ]
 
 
-def _ranked(strong: tuple[int, ...], weak: int) -> list[tuple[str, Case]]:
-    return [(kind, Case(n, frames=frames_for(n))) for kind, n in (*(("strong", n) for n in strong), ("weak", weak))]
+def _jobs(strong: tuple[int, ...], weak: int, colored: bool) -> Iterator[tuple[str, int | None, list[Case]]]:
+    """Kinds of rows, the number of ranks or None for one process without them, and what is measured there."""
+    several = _up_to(core_count())
+    for ranks in several:
+        yield "strong", ranks, _sized(Case(0), strong)
+        yield "weak", ranks, _sized(Case(0), (ranks * weak,))
+    one, two = Case(0, backend="cpu"), Case(0, backend="cpu", threads=2)
+    yield "threads", None, [case for n in strong for like in (one, two) for case in _sized(like, (n,))]
+    for ranks in several[1:]:
+        yield "apart", ranks, _sized(one, strong)
+    if colored:
+        for solver in COLORED:
+            case = Case(0, solver=solver, iterations=COLORED_ITERATIONS)
+            for threads in (1, 2):
+                yield "colored", None, _sized(replace(case, backend="cpu", threads=threads), strong, 10)
+            for ranks in several[1:]:
+                yield "colored", ranks, _sized(case, strong, 10)
 
 
-def _threaded(strong: tuple[int, ...]) -> list[tuple[str, Case]]:
-    cases = [(n, threads) for n in strong for threads in (1, 2)]
-    return [("threads", Case(n, frames=frames_for(n), backend="cpu", threads=threads)) for n, threads in cases]
-
-
-def _colored(strong: tuple[int, ...], ranks: int | None) -> list[tuple[str, Case]]:
-    """On ranks with a thread each, or on one process with one and two threads."""
-    likes = [Case(0)] if ranks else [Case(0, backend="cpu", threads=threads) for threads in (1, 2)]
-    likes = [replace(like, solver=solver, iterations=COLORED_ITERATIONS) for solver in COLORED for like in likes]
-    return [("colored", replace(like, particles=n, frames=frames_for(n, 10))) for n in strong for like in likes]
+def _sized(case: Case, sizes: tuple[int, ...], least_frames: int = 40) -> list[Case]:
+    return [replace(case, particles=n, frames=frames_for(n, least_frames)) for n in sizes]
 
 
 def frames_for(particles: int, least: int = 40) -> int:
@@ -126,7 +132,7 @@ def _up_to(cores: int) -> list[int]:
 def _row(one: Measured, found: dict[Measured, list[dict[str, Any]]]) -> dict[str, Any]:
     rounds, cores = found[one], one.ranks * one.threads
     best = min(rounds, key=lambda row: row["step ms"])
-    row = {"kind": KINDS[one.kind], "particles": one.particles, "ranks": one.ranks, "threads": one.threads}
+    row = {"kind": KINDS[one.kind], "particles": best["particles"], "ranks": one.ranks, "threads": one.threads}
     row |= {"frames": best["frames"], "step ms": best["step ms"]}
     row |= {"with positions ms": best["best ms"], "median ms": best["median ms"]}
     if "residual" in best:
@@ -182,8 +188,12 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
     most = max(row["ranks"] * row["threads"] for row in rows if row["kind"] != "model")
     left.plot([1, most], [1, most], color="black", linewidth=0.8, label="ideal")
     for n, color in zip(counts, colors):
-        for kind, style, label in (("strong", "o-", "ranks"), ("threads", "s:", "threads of one process")):
-            own = [row for row in rows if row["kind"] == kind and row["particles"] == n]
+        for kind, style, label in (
+            ("strong", "o-", "ranks"),
+            ("threads", "s:", "threads of one process"),
+            ("apart", "_", "processes that need nothing of each other"),
+        ):
+            own = [row for row in rows if row["kind"] == kind and round(row["particles"] / n, 1) == 1]
             cores = [row["ranks"] * row["threads"] for row in own]
             left.plot(cores, [row["speedup"] for row in own], style, color=color, label=f"{n:,} particles, {label}")
         own = [row for row in rows if row["kind"] == "colored" and (row["solver"], row["particles"]) == (COLORED[0], n)]

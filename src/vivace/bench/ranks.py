@@ -5,7 +5,8 @@
 Each row has `particles`, `blocks`, `rows of a block`, `frames`, milliseconds of a step (`step ms`, the best), the
 same with reading the positions (`best ms`, `median ms`). With the solver implicit it has the relative `residual` of the
 solves, their median; with others, on several ranks, the `messages` that the first one sends in a frame, and the rows of
-`a message`, their mean.
+`a message`, their mean. `apart`: each rank has a simulation of its own, with its share of the particles, and they only
+begin and end frames together, which shows what the cores of this machine do where nobody needs anything of another.
 """
 
 import json
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,9 +45,9 @@ class Case:
     iterations: int = ITERATIONS
 
 
-def measured(cases: Sequence[Case], ranks: int | None) -> Iterator[dict[str, Any]]:
+def measured(cases: Sequence[Case], ranks: int | None, apart: bool = False) -> Iterator[dict[str, Any]]:
     """A row for each case, in turn; all of them in one job of so many ranks, or in one process if that is None."""
-    command = [sys.executable, "-m", __name__, json.dumps([asdict(case) for case in cases])]
+    command = [sys.executable, "-m", __name__, json.dumps([asdict(case) for case in cases]), str(int(apart))]
     if ranks is not None:
         extra("mpi4py", "mpi")
         command = [*mpiexec_command(find_mpiexec(), ranks, []), *command]
@@ -64,8 +65,11 @@ def measured(cases: Sequence[Case], ranks: int | None) -> Iterator[dict[str, Any
             raise RuntimeError(f"{ranks or 1} ranks ended with {job.returncode}: {complaints.read()}")
 
 
-def measure(case: Case, scene: Scene) -> dict[str, Any]:
-    """A row of one case, measured here; frames on fewer threads than asked for do not count, unless all were."""
+def measure(case: Case, scene: Scene, meet: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """A row of one case, measured here; frames on fewer threads than asked for do not count, unless all were.
+
+    meet: wait until others do the same.
+    """
     options = {"preconditioner": case.preconditioner, "blocks": case.blocks} if case.solver == "implicit" else {}
     simulation = Simulation(
         scene,
@@ -80,8 +84,10 @@ def measure(case: Case, scene: Scene) -> dict[str, Any]:
         simulation.step()
     times, residuals = [], []
     for _ in range(case.frames):
+        meet()
         start = time.perf_counter()
         report = simulation.step()
+        meet()
         stepped = time.perf_counter()
         _positions = simulation.positions  # fetched from all ranks only when somebody looks
         times.append((stepped - start, time.perf_counter() - start, report.threads))
@@ -104,8 +110,11 @@ def measure(case: Case, scene: Scene) -> dict[str, Any]:
     return {**row, "messages": len(messages), "a message": float(np.mean(messages)) if messages else 0.0}
 
 
-def main(text: str) -> None:
+def main(text: str, apart: bool) -> None:
     cases = [Case(**case) for case in json.loads(text)]
+    if apart:
+        measure_apart(cases)
+        return
     if any(case.backend == "mpi" for case in cases):
         from ..backends.mpi_join import join
 
@@ -117,5 +126,13 @@ def main(text: str) -> None:
         print(json.dumps(measure(case, scenes[case.particles])), flush=True)
 
 
+def measure_apart(cases: Sequence[Case]) -> None:
+    comm, setup = extra("mpi4py.MPI", "mpi").COMM_WORLD, find("corner-cloth")
+    for case in cases:
+        row = measure(case, setup.make(setup.scale_for(case.particles // comm.size)), comm.Barrier)
+        if comm.rank == 0:
+            print(json.dumps({**row, "particles": row["particles"] * comm.size}), flush=True)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2] == "1")
