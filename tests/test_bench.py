@@ -8,6 +8,7 @@ from bench_rows import rows_of, skip_without_mpi
 from vivace.bench import benches, mpi_scaling
 from vivace.bench.ranks import Case, measured
 from vivace.bench.results import machine_name, write_csv
+from vivace.kernels.region import core_count
 
 SLOW = {"pbd-table1", "start"}  # the parts of these are tested with the scenes and the command
 
@@ -61,6 +62,17 @@ def test_speedups_are_over_one_rank_and_the_model_knows_what_talking_costs():
     talking = 1e3 * (7 * (4 * 50e-6 + halo) + 14 * 7 * 50e-6)
     assert far["of that talking ms"] == pytest.approx(talking)
     assert far["step ms"] == pytest.approx(alone / 100 + talking)
+
+
+def test_processes_apart_are_compared_with_one_thread():
+    rows = rows_of("mpi-scaling")
+    apart = [row for row in rows if row["kind"] == "apart"]
+    assert 2 in {row["ranks"] for row in apart} or core_count() == 1
+    (alone,) = [row for row in rows if row["kind"] == "threads" and row["threads"] == 1]
+    for row in apart:
+        assert row["particles"] == pytest.approx(2500, rel=0.05)
+        rates = [one["particles"] / one["step ms"] for one in (row, alone)]
+        assert row["speedup"] == pytest.approx(rates[0] / rates[1])
 
 
 def test_speedups_are_compared_within_a_round():

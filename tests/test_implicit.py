@@ -443,11 +443,20 @@ def test_what_a_spring_does_to_another_block_is_a_due_that_this_block_claims(blo
         else:
             assert row < other  # one block has all springs that join it with another
             assert row_of[target] == other and paying[target - net.rows] == block_of[row]
+    debtors, starts = net.dues.debtors()
     for block, (first, last) in enumerate(zip(net.dues.claim_starts, net.dues.claim_starts[1:])):
         claims = net.dues.claims[first:last].tolist()
         assert claims == sorted(claims) and all(block_of[row] == block for row, _ in claims)
-        debtors, starts = net.dues.debtors()
         assert set(debtors[starts[block] : starts[block + 1]]) == {paying[due - net.rows] for _, due in claims}
+
+
+@pytest.mark.parametrize("blocks", [1, 22])
+def test_one_thread_weighs_each_block_while_it_lies_in_the_cache(blocks):
+    """All that is due to a block comes from blocks before it."""
+    simulation = vv.Simulation(corner_cloth(13), vv.ImplicitEuler(blocks=blocks), threads=1)
+    for _ in range(2):
+        simulation.step()
+        assert simulation._sweeps.implicit.weighed.tolist() == blocks * [1]
 
 
 def test_a_hub_shares_its_springs_with_its_neighbors():

@@ -75,11 +75,10 @@ class Dues:
     count: int
 
     def debtors(self) -> tuple[np.ndarray, np.ndarray]:
-        """The blocks that each block has dues from, and where they begin; their number stands for all elsewhere."""
+        """The blocks that each block has dues from, and where they begin. The number of blocks is for all elsewhere."""
         blocks = len(self.starts) - 1
         owed = np.repeat(np.arange(blocks), np.diff(self.claim_starts))
         owing = np.searchsorted(self.starts, self.claims[:, 1], side="right") - 1
-        owing[(owing < 0) | (owing > blocks)] = blocks
         pairs = np.unique(owed * (blocks + 1) + owing)
         starts = np.searchsorted(pairs, np.arange(blocks + 1) * (blocks + 1))
         return (pairs % (blocks + 1)).astype(np.int32), starts.astype(np.int32)

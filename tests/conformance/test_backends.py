@@ -10,6 +10,7 @@ import pytest
 import vivace as vv
 from helpers import BACKENDS, COLLIDERS, advance, materials_of, noise, violations
 from vivace.backends import load
+from vivace.kernels import region
 from vivace.solvers import find, solvers
 from vivace.state import State
 
@@ -288,8 +289,9 @@ def test_batch_of_any_size_projects_each_constraint_once_and_nothing_else(backen
 @each_fast_backend
 @each_solver
 @pytest.mark.parametrize("threads", [2, 3, 4, 7])
-def test_same_bits_for_any_number_of_threads(backend, solver, kind, threads):
+def test_same_bits_for_any_number_of_threads(backend, solver, kind, threads, monkeypatch):
     """Seven are more than can run at once here, which takes the way without a barrier."""
+    monkeypatch.setattr(region, "LEAST_PORTION", 1)  # they help each other, however little there is to do
     alone, together = (
         advance(busy_scene(kind), 20, solver=solver, iterations=3, substeps=2, backend=backend, threads=count)
         for count in (1, threads)

@@ -5,7 +5,7 @@ import pytest
 from numba import cfunc
 
 from vivace.kernels import region
-from vivace.kernels.barrier import arrive_at, arrived_at
+from vivace.kernels.barrier import count_up, counted
 from vivace.kernels.compile import OPTIONS, SIGNATURE, ints_at
 
 each_thread_count = pytest.mark.parametrize("threads", [1, 2, 3, 4, 7])
@@ -28,13 +28,14 @@ def add_neighbors(addresses, first, last):
 
 @cfunc(SIGNATURE, **OPTIONS)
 def wait_for_the_last(addresses, first, last):
-    """The item 0 is done when the last one of its share is, which another thread has to take."""
+    """The item 0 is done when the last one of its share is, which another thread has to take: for ten seconds or so."""
     done, waited_for = addresses[0], addresses[1]
     for item in range(first, last):
-        if item == 0:
-            while arrived_at(done + 8 * waited_for) == 0:
-                pass
-        arrive_at(done + 8 * item)
+        looks = 0
+        while item == 0 and counted(done + 8 * waited_for) == 0 and looks < 10_000_000_000:
+            looks += 1
+        if looks < 10_000_000_000:
+            count_up(done + 8 * item)
 
 
 def sweep(kernel, first, last, *arguments, stage=0, least=1):
@@ -53,14 +54,15 @@ def test_shares_of_the_threads_are_the_whole_range_in_order(threads, first, last
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 64, 1000, 4097])
 @pytest.mark.parametrize("least", [1, 3, 64])
-def test_pieces_of_a_share_are_the_whole_share_in_order(size, least):
-    count = region.piece_count(size, least)
-    pieces = [region.piece(5, 5 + size, number, count) for number in range(count)]
-    assert [item for begin, end in pieces for item in range(begin, end)] == list(range(5, 5 + size))
-    assert count == 1 or all(end - begin >= least for begin, end in pieces)
+def test_portions_of_a_share_are_the_whole_share_in_order(size, least):
+    count = region.portion_count(size, least)
+    portions = [region.portion(5, 5 + size, number, count) for number in range(count)]
+    assert [item for begin, end in portions for item in range(begin, end)] == list(range(5, 5 + size))
+    assert count == 1 or all(end - begin >= least for begin, end in portions)
+    assert count == (region.MOST_PORTIONS if size > 64 * least else 1 if size < 2 * least else count)
 
 
-def test_who_is_done_takes_pieces_of_who_is_not():
+def test_who_is_done_takes_portions_of_who_is_not():
     if region.core_count() < 2 or not region.runs_threads_together(2):
         pytest.skip("two threads cannot run at once here")
     size = 64

@@ -360,11 +360,12 @@ class CpuSweeps:
             vars(one).clear()
         vars(self).clear()
 
-    def sweep(self, stage: str, kernel, first: int, last: int, *arguments, least: int = region.LEAST) -> int:
+    def sweep(self, stage: str, kernel, first: int, last: int, *arguments, least: int | None = None) -> int:
         """A new row of the table: a kernel, its items, and the arrays and whole numbers that it reads.
 
-        least: so many items are worth a piece of their own, which another thread may take.
+        least: so many items are worth a portion of their own, which another thread may take.
         """
+        least = region.LEAST_PORTION if least is None else least
         if stage not in self._stages:
             self._stages.append(stage)
         self._alive.append(arguments)

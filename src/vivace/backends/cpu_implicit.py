@@ -70,6 +70,7 @@ class CpuImplicit:
         self.sums = self.product, self.direction, self.change  # while the matrix is assembled
         self.residual = aligned((net.rows // WIDTH, AXES, WIDTH), np.float64)
         self.partial, self.numbers = np.zeros((SUMS, net.total)), np.zeros(NUMBERS)
+        self.weighed = np.zeros(len(net.ids), np.int32)  # which blocks need not be after all are assembled
         self.wind, self.drag = aligned((4,)), aligned((rows[0],))
         self.drag[: net.rows] = net.drag
         state, eights = sweeps.state, rows[0] // WIDTH
@@ -158,11 +159,11 @@ class CpuImplicit:
         masses = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
         assemble = assemble_kernel().address, np.array(addresses_of((*rows, *springs)))
         weigh = weigh_kernel(by_blocks).address, np.array(addresses_of((*rows, *masses)))
-        weighed, counts = np.zeros(len(net.ids), np.int32), np.zeros(len(net.ids) + 1, np.int64)
-        both = *assemble, *weigh, *net.dues.debtors(), counts, weighed
+        counts = np.zeros(len(net.ids) + 1, np.int64)  # that of blocks elsewhere stays 0
+        both = *assemble, *weigh, *net.dues.debtors(), counts, self.weighed
         return (
             self._blocks("assemble", assemble_and_weigh_kernel(), *both),
-            self._blocks("assemble", weigh_rest_kernel(), *weigh, weighed),
+            self._blocks("assemble", weigh_rest_kernel(), *weigh, self.weighed),
         )
 
     def _make_energy(self) -> int:

@@ -4,7 +4,7 @@ Five iterations of the solver implicit, one thread a rank, the fastest frame of 
 positions. Ranks and threads take turns for some rounds, of which the fastest counts: where cores and memory are shared
 with others, a machine is slow for minutes. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as many
 particles for each rank; `threads`, one process without MPI; `apart`, processes that have their shares of the particles
-and need nothing of each other, since a machine may give no more than that; `model`. Speedup is over one rank, or over
+and need nothing of each other, which is about what the machine can give; `model`. Speedup is over one rank, or over
 one thread (`threads`, `apart`), of the same round: the median over rounds, with the least and the most; in `weak` it
 is what the ranks do together over what one does alone. Efficiency is speedup over cores, and `core ns a particle`
 counts the time of all cores. Where the median of frames, with positions, is far above the best, other programs have
@@ -82,7 +82,7 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     for turn in range(1 if quick else ROUNDS):
         for kind, ranks, cases in _jobs(strong, weak, colored=turn < COLORED_ROUNDS):
             progress(f"round {turn + 1}: {kind}, {ranks or 1} processes")
-            for case, row in zip(cases, measured(cases, ranks, apart=kind == "apart")):
+            for case, row in zip(cases, measured(cases, ranks, apart=kind == "apart"), strict=True):
                 key = Measured(KINDS.index(kind), case.solver, case.particles, ranks or 1, case.threads)
                 found.setdefault(key, []).append(row)
                 progress(f"round {turn + 1}: {case.solver}, {row['particles']} particles done")
@@ -157,6 +157,11 @@ def _rate(row: dict[str, Any]) -> float:
     return row["particles"] / row["step ms"]
 
 
+def _nearest(counts: list[int], row: dict[str, Any]) -> int:
+    """Processes apart have a few particles more or less in all."""
+    return min(counts, key=lambda count: abs(count - row["particles"]))
+
+
 def _modelled(name: str, network: Network, particles: int, alone: float, ranks: int) -> dict[str, Any]:
     halo = 4 * sqrt(particles / ranks) * HALO_DEPTH * ROW_BYTES
     exchange = NEIGHBORS * network.latency + halo / network.bandwidth
@@ -193,7 +198,7 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
             ("threads", "s:", "threads of one process"),
             ("apart", "_", "processes that need nothing of each other"),
         ):
-            own = [row for row in rows if row["kind"] == kind and round(row["particles"] / n, 1) == 1]
+            own = [row for row in rows if row["kind"] == kind and _nearest(counts, row) == n]
             cores = [row["ranks"] * row["threads"] for row in own]
             left.plot(cores, [row["speedup"] for row in own], style, color=color, label=f"{n:,} particles, {label}")
         own = [row for row in rows if row["kind"] == "colored" and (row["solver"], row["particles"]) == (COLORED[0], n)]

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -65,10 +65,10 @@ def measured(cases: Sequence[Case], ranks: int | None, apart: bool = False) -> I
             raise RuntimeError(f"{ranks or 1} ranks ended with {job.returncode}: {complaints.read()}")
 
 
-def measure(case: Case, scene: Scene, meet: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def measure(case: Case, scene: Scene, comm: Any = None) -> dict[str, Any]:
     """A row of one case, measured here; frames on fewer threads than asked for do not count, unless all were.
 
-    meet: wait until others do the same.
+    comm: of processes with a simulation each; a frame lasts from the first that begins to the last that ends.
     """
     options = {"preconditioner": case.preconditioner, "blocks": case.blocks} if case.solver == "implicit" else {}
     simulation = Simulation(
@@ -84,16 +84,20 @@ def measure(case: Case, scene: Scene, meet: Callable[[], None] = lambda: None) -
         simulation.step()
     times, residuals = [], []
     for _ in range(case.frames):
-        meet()
+        if comm:
+            comm.Barrier()
         start = time.perf_counter()
         report = simulation.step()
-        meet()
         stepped = time.perf_counter()
         _positions = simulation.positions  # fetched from all ranks only when somebody looks
-        times.append((stepped - start, time.perf_counter() - start, report.threads))
+        times.append((start, stepped, time.perf_counter(), report.threads))
         residuals += [report.solve.residual] if report.solve else []
-    kept = [one[:2] for one in times if one[2] == case.threads] or [one[:2] for one in times]
-    step, whole = 1e3 * np.array(kept).T
+    if comm:  # one clock for all processes of a machine
+        everyones = np.array(comm.allgather(times))
+        times = np.column_stack([everyones[:, :, 0].min(axis=0), everyones[:, :, 1:].max(axis=0)]).tolist()
+    kept = [one[:3] for one in times if one[3] == case.threads] or [one[:3] for one in times]
+    start_times, step_times, whole_times = 1e3 * np.array(kept).T
+    step, whole = step_times - start_times, whole_times - start_times
     row = {
         "particles": simulation.model.particle_count,
         "frames": len(kept),
@@ -110,7 +114,7 @@ def measure(case: Case, scene: Scene, meet: Callable[[], None] = lambda: None) -
     return {**row, "messages": len(messages), "a message": float(np.mean(messages)) if messages else 0.0}
 
 
-def main(text: str, apart: bool) -> None:
+def main(text: str, apart: bool = False) -> None:
     cases = [Case(**case) for case in json.loads(text)]
     if apart:
         measure_apart(cases)
@@ -128,10 +132,14 @@ def main(text: str, apart: bool) -> None:
 
 def measure_apart(cases: Sequence[Case]) -> None:
     comm, setup = extra("mpi4py.MPI", "mpi").COMM_WORLD, find("corner-cloth")
-    for case in cases:
-        row = measure(case, setup.make(setup.scale_for(case.particles // comm.size)), comm.Barrier)
-        if comm.rank == 0:
-            print(json.dumps({**row, "particles": row["particles"] * comm.size}), flush=True)
+    try:
+        for case in cases:
+            row = measure(case, setup.make(setup.scale_for(case.particles // comm.size)), comm)
+            if comm.rank == 0:
+                print(json.dumps({**row, "particles": row["particles"] * comm.size}), flush=True)
+    except Exception as problem:
+        print(f"{type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
+        comm.Abort(1)  # else the others would wait
 
 
 if __name__ == "__main__":

@@ -342,7 +342,7 @@ def weigh_kernel(by_blocks):
 def are_counted(counts, numbers, first, last, target):
     """Whether all blocks with these numbers have been assembled so often, and what they wrote can be read."""
     for i in range(first, last):
-        if barrier.arrived_at(counts + 8 * numbers[i]) != target:
+        if barrier.counted(counts + 8 * numbers[i]) != target:
             return False
     return True
 
@@ -351,10 +351,11 @@ def are_counted(counts, numbers, first, last, target):
 def assemble_and_weigh_kernel():
     """`assemble` each block, and `weigh` it while it lies in the cache, if all that is due to it is there.
 
+    All blocks are assembled equally often: a debtor that has been so as often as this block has paid.
     Addresses: that of `assemble`, of its list of addresses, those of `weigh`, debtors, first debtor of each block, how
     often each block has been assembled, which blocks are weighed.
     """
-    digest = source_digest(are_counted)
+    digest = source_digest(are_counted, barrier.wait.py_func)
 
     @kernel
     def assemble_and_weigh(addresses, first, last):
@@ -363,7 +364,7 @@ def assemble_and_weigh_kernel():
         counts, weighed = addresses[6], ints_at(addresses[7])
         for block in range(first, last):
             call_kernel(addresses[0], addresses[1], block, block + 1)
-            count = barrier.arrive_at(counts + 8 * block) + 1
+            count = barrier.count_up(counts + 8 * block) + 1
             weighed[block] = are_counted(counts, debtors, bounds[block], bounds[block + 1], count)
             if weighed[block]:
                 call_kernel(addresses[2], addresses[3], block, block + 1)

@@ -3,7 +3,7 @@
 A sweep is a row of a table: the address of its kernel, its items, and the addresses of its arrays. So the region is
 compiled once, whatever a scene is made of, and a new kind of sweep compiles only its own kernel.
 
-Each thread has a share of the items, and takes it piece by piece. Who is done takes pieces of others: a core that is
+Each thread has a share of the items, and takes it in portions. Who is done takes those of others: a core that is
 slower, or busy with something else, does not keep them waiting for long (docs/decisions/0020).
 """
 
@@ -35,8 +35,8 @@ SWEEP = np.dtype(
         ("addresses", np.int64, ARGUMENTS),
     ]
 )
-LEAST = 64  # items: fewer are not worth a piece of their own, where an item is eight constraints or particles
-MOST_PIECES, HELPED = 6, 3  # of a share; others that a thread helps when it has done its own
+LEAST_PORTION = 64  # items: fewer are not worth it, where an item is eight constraints or particles, or less
+MOST_PORTIONS, HELPED = 6, 7  # of a share; others that a thread helps at most when it has done its own
 WORDS = 8  # of eight bytes in a cache line, so that threads do not disturb each other
 ADDRESSES_OFFSET = SWEEP.fields["addresses"][1]
 WINDOWS = platform.system() == "Windows"
@@ -86,18 +86,18 @@ def share(first, last, thread, threads):
 
 
 @njit
-def piece_count(size, least):
-    """The pieces of a share: a half, a quarter, and so on, the last as large as the one before it."""
-    pieces = 1
-    while pieces < MOST_PIECES and size >> pieces >= least:
-        pieces += 1
-    return pieces
+def portion_count(size, least):
+    """The portions of a share: a half, a quarter, and so on, the last as large as the one before it."""
+    portions = 1
+    while portions < MOST_PORTIONS and size >> portions >= least:
+        portions += 1
+    return portions
 
 
 @njit
-def piece(first, last, number, pieces):
+def portion(first, last, number, portions):
     size = last - first
-    end = last if number == pieces - 1 else last - (size >> number + 1)
+    end = last if number == portions - 1 else last - (size >> number + 1)
     return last - (size >> number), end
 
 
@@ -126,13 +126,13 @@ def _compiled_region():
                     turn = 1 - turn
                     taken[1 - turn, thread, 0] = 0  # nobody takes from those of the sweep before any more
                     for other in range(1 + helped):
-                        owner = (thread + other) % threads
+                        owner = (thread + other * threads // (1 + helped)) % threads
                         first, last = share(sweep.first, sweep.last, owner, threads)
-                        pieces, place = piece_count(last - first, sweep.least), taken[turn, owner].ctypes.data
-                        while barrier.arrived_at(place) < pieces:
-                            number = barrier.arrive_at(place)
-                            if number < pieces:
-                                begin, end = piece(first, last, number, pieces)
+                        portions, place = portion_count(last - first, sweep.least), taken[turn, owner].ctypes.data
+                        while barrier.counted(place) < portions:
+                            number = barrier.count_up(place)
+                            if number < portions:
+                                begin, end = portion(first, last, number, portions)
                                 call_kernel(sweep.kernel, addresses, begin, end)
                 long_waits += barrier.wait(counter, team)
             if thread == 0 and stage >= 0:
