@@ -213,7 +213,7 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
     )
     left.set_xticks(sorted({row["ranks"] for row in rows if row["kind"] != "model"} | {1, most}))
     left.set_ylim(bottom=0)
-    left.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.12))
+    left.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.17))
     for n, axes in zip(counts, others):
         axes.plot([1, max(MODELLED)], [1, max(MODELLED)], color="black", linewidth=0.8, label="ideal")
         for (name, _), color, style in zip(NETWORKS.items(), colors, ("s-", "^--", "v:")):
@@ -226,5 +226,5 @@ def plot(rows: list[dict[str, Any]], figure: Any) -> None:
         axes.set(xscale="log", yscale="log", xlabel="ranks, one a host", title=f"{n:,} particles, by the model")
         axes.set_xticks([1, *MODELLED], [str(ranks) for ranks in (1, *MODELLED)])
         axes.set_xticks([], minor=True)
-        axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.12))
+        axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.17))
     figure.suptitle("A frame of corner-cloth on several ranks, 5 iterations")
