@@ -6,7 +6,7 @@ Each row has `particles`, `blocks`, `rows of a block`, `frames`, milliseconds of
 same with reading the positions (`best ms`, `median ms`). With the solver implicit it has the relative `residual` of the
 solves, their median; with others, on several ranks, the `messages` that the first one sends in a frame, and the rows of
 `a message`, their mean. `apart`: each rank has a simulation of its own, with its share of the particles, and they only
-begin and end frames together, which shows what the cores of this machine do where nobody needs anything of another.
+begin frames together, which shows what the cores of this machine do where nobody needs anything of another.
 """
 
 import json
