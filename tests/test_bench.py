@@ -59,7 +59,7 @@ def test_speedups_are_over_one_rank_and_the_model_knows_what_talking_costs():
     alone = next(row["step ms"] for row in rows if row["kind"] == "strong" and row["ranks"] == 1)
     (far,) = [row for row in rows if row.get("network", "").startswith("1 GbE") and row["ranks"] == 100]
     halo = 4 * 5 * 2 * 32 / 0.117e9  # a part of 5 x 5 particles
-    talking = 1e3 * (7 * (4 * 50e-6 + halo) + 14 * 7 * 50e-6)
+    talking = 1e3 * (7 * (4 * 50e-6 + halo) + 8 * 7 * 50e-6)
     assert far["of that talking ms"] == pytest.approx(talking)
     assert far["step ms"] == pytest.approx(alone / 100 + talking)
 

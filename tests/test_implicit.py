@@ -127,6 +127,19 @@ def test_the_residual_falls_to_the_tolerance_and_no_further(preconditioner):
     assert counts == sorted(counts) and counts[0] < counts[-1] < 3000
 
 
+@pytest.mark.parametrize("iterations", [1, 2, 7, 40])
+def test_what_is_foretold_of_the_residual_is_what_becomes_of_it(iterations):
+    """The reference computes it when the step is taken."""
+    solves = []
+    for backend in ("cpu", "reference"):
+        solver = vv.ImplicitEuler(preconditioner="mass", guarded=False)
+        simulation = vv.Simulation(corner_cloth(20), solver, iterations, dt=0.01, backend=backend)
+        solves.append(simulation.step().solve)
+    ours, theirs = solves
+    assert ours.iterations == theirs.iterations == iterations
+    assert ours.residual == pytest.approx(theirs.residual, rel=1e-6)
+
+
 def test_both_preconditioners_lead_to_the_same_place_and_blocks_get_there_sooner():
     scene, ends, counts = corner_cloth(20, stiffness=1e4), [], []
     for preconditioner in ("mass", "block-jacobi"):
@@ -265,8 +278,14 @@ def test_the_guard_does_not_stop_a_fine_cloth_in_the_air():
     assert heights[4] - heights[14] > 0.01
 
 
-def test_what_is_left_of_springs_is_measured():
-    simulation = vv.Simulation(corner_cloth(21), vv.ImplicitEuler(blocks=5), iterations=20, dt=1 / 25)
+@pytest.mark.parametrize("pushed", [False, True])
+@pytest.mark.parametrize("guarded", [False, True])
+def test_what_is_left_of_springs_is_measured(guarded, pushed):
+    """Where they end up: with the energy if nothing pushes them after that, else at the end."""
+    scene = corner_cloth(21)
+    if pushed:
+        scene.add_collider(vv.Sphere(0.3, (0.0, -0.25, 0.0)))
+    simulation = vv.Simulation(scene, vv.ImplicitEuler(blocks=5, guarded=guarded), iterations=20, dt=1 / 25)
     report, group = list(simulation.run(3))[-1], simulation.model.groups[0]
     left = np.abs(measure(group.constraint, simulation.positions[group.vertices], group.rest))
     found = report.residual["stretch"]
@@ -448,15 +467,25 @@ def test_what_a_spring_does_to_another_block_is_a_due_that_this_block_claims(blo
         claims = net.dues.claims[first:last].tolist()
         assert claims == sorted(claims) and all(block_of[row] == block for row, _ in claims)
         assert set(debtors[starts[block] : starts[block + 1]]) == {paying[due - net.rows] for _, due in claims}
+    creditors, firsts = net.dues.creditors()
+    owed = [(one, other) for one in net.ids for other in creditors[firsts[one] : firsts[one + 1]]]
+    owing = [(one, other) for other in net.ids for one in debtors[starts[other] : starts[other + 1]]]
+    assert sorted(owed) == sorted(owing) and len(set(owed)) == len(owed)
 
 
 @pytest.mark.parametrize("blocks", [1, 22])
-def test_one_thread_weighs_each_block_while_it_lies_in_the_cache(blocks):
+def test_one_thread_is_done_with_each_block_while_it_lies_in_the_cache(blocks):
     """All that is due to a block comes from blocks before it."""
     simulation = vv.Simulation(corner_cloth(13), vv.ImplicitEuler(blocks=blocks), threads=1)
-    for _ in range(2):
-        simulation.step()
-        assert simulation._sweeps.implicit.weighed.tolist() == blocks * [1]
+    simulation.step()
+    sweeps = simulation._sweeps
+    implicit = sweeps.implicit
+    for first, *others in (implicit.assemble(0.0, True), implicit.iterate(True, True), implicit.iterate(True, False)):
+        implicit.early[:] = 0
+        sweeps.advance([first])
+        assert implicit.early.tolist() == blocks * [1]
+        sweeps.advance(others)
+        assert not implicit.counts.any()
 
 
 def test_a_hub_shares_its_springs_with_its_neighbors():

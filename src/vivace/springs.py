@@ -76,12 +76,25 @@ class Dues:
 
     def debtors(self) -> tuple[np.ndarray, np.ndarray]:
         """The blocks that each block has dues from, and where they begin. The number of blocks is for all elsewhere."""
+        return self._listed(*self._pairs())
+
+    def creditors(self) -> tuple[np.ndarray, np.ndarray]:
+        """The blocks that each block has dues for, and where they begin, without those elsewhere."""
+        owed, owing = self._pairs()
+        here = owing < len(self.starts) - 1
+        return self._listed(owing[here], owed[here])
+
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         blocks = len(self.starts) - 1
         owed = np.repeat(np.arange(blocks), np.diff(self.claim_starts))
-        owing = np.searchsorted(self.starts, self.claims[:, 1], side="right") - 1
-        pairs = np.unique(owed * (blocks + 1) + owing)
-        starts = np.searchsorted(pairs, np.arange(blocks + 1) * (blocks + 1))
-        return (pairs % (blocks + 1)).astype(np.int32), starts.astype(np.int32)
+        return owed, np.searchsorted(self.starts, self.claims[:, 1], side="right") - 1
+
+    def _listed(self, blocks: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Each block's others once, and where they begin."""
+        size = len(self.starts)
+        pairs = np.unique(blocks * size + others)
+        starts = np.searchsorted(pairs, np.arange(size) * size)
+        return (pairs % size).astype(np.int32), starts.astype(np.int32)
 
 
 def check_springs(model: Model, solver: str) -> None:

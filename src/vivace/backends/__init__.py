@@ -136,15 +136,12 @@ class ImplicitSweeps(Protocol):
     # The matrix and the right-hand side. by_blocks: divide by each particle's own block, else by its mass.
     def assemble(self, tolerance: float, by_blocks: bool) -> Sequence[Any]: ...
 
-    def multiply(self) -> Sequence[Any]: ...  # the matrix times the direction, and how far to go along it
+    # Go as far as the last iteration has found, turn to the next direction, and find how far to go along it.
+    def iterate(self, by_blocks: bool, first: bool) -> Sequence[Any]: ...
 
-    def descend(self, by_blocks: bool) -> Sequence[Any]: ...  # the residual there
-
-    def turn(self, by_blocks: bool) -> Sequence[Any]: ...  # go there, and turn to the next direction
-
-    def accelerate(self) -> Sequence[Any]: ...  # go there; take the change of velocity over, and predict positions
-
-    def balance(self) -> Sequence[Any]: ...  # shorten the step, if it would gain energy out of nothing
+    # Go there; take the change of velocity over, and predict positions. guarded: shorten the step, if it would gain
+    # energy out of nothing.
+    def accelerate(self, guarded: bool) -> Sequence[Any]: ...
 
     def offer(self) -> Sequence[Any]: ...  # let colliders and the like push the prediction
 

@@ -132,7 +132,7 @@ class CpuSweeps:
             self.sweep("measure", finite_kernel(), 0, chunks(pairs), rows, flaws, pairs, least=1)
             for rows, flaws in zip((state.positions, state.velocities), self._flaws)
         ]
-        self._results = self._measure_groups() if plan.net is None else self._measure_net(plan.net)
+        self.results = self._measure_groups() if plan.net is None else self._measure_net(plan.net)
         # However often a solver asks, one row of the table for each.
         self.project: Callable[..., Any] = cache(self._project)
         self.project_compliant: Callable[..., Any] = cache(self._project_compliant)
@@ -156,8 +156,13 @@ class CpuSweeps:
     def _measure_net(self, net: Net) -> list[np.ndarray]:
         results = np.zeros((len(net.ids), 2))
         columns = self.state.positions, net.eights, net.bounds, net.neighbors, net.kinds, net.rests, results
-        self._measure.append(self.sweep("measure", net_residual_kernel(stretch), 0, len(results), *columns, least=1))
+        self._measure_springs = self.sweep("measure", net_residual_kernel(stretch), 0, len(results), *columns, least=1)
         return [results]
+
+    def _measures(self) -> list[Any]:
+        """What every run ends with. Springs may have been measured along with their energy."""
+        springs = self.plan.net is not None and not self.implicit.has_measured
+        return [*self._measure, self._measure_springs] if springs else self._measure
 
     @cached_property
     def apart(self) -> CpuApart:
@@ -259,7 +264,7 @@ class CpuSweeps:
 
     def prepare(self, schedule: Iterable[Token]) -> list[Piece]:
         """The schedule with what every run begins and ends with: keep the state, measure what became of it."""
-        return list(self._pieces([*self._keep, *schedule, *self._measure]))
+        return list(self._pieces([*self._keep, *schedule, *self._measures()]))
 
     def run(self, prepared: list[Piece], step: float, damping: float, gravity: tuple[float, float, float]) -> Outcome:
         self._start(step, damping, gravity)
@@ -283,7 +288,7 @@ class CpuSweeps:
         self._do(self._pieces(tokens))
 
     def finish(self) -> Outcome:
-        self.advance(self._measure)
+        self.advance(self._measures())
         return self._outcome()
 
     def _pieces(self, tokens: Iterable[Token]) -> Iterator[Piece]:
@@ -312,6 +317,8 @@ class CpuSweeps:
         self.set_step(step)
         self._ticks = np.zeros(len(self._stages), np.int64)
         self._seconds, self._threads, self._waits, self._barriers = 0.0, 1, 0, 0
+        if self.plan.net is not None:
+            self.implicit.counts[:] = 0  # a step that was interrupted may have left some
         if self.plan.model.touching is not None:
             self.contacts.milliseconds = self.contacts.recoloring = 0.0
 
@@ -335,7 +342,7 @@ class CpuSweeps:
         unit = 1e-6 if platform.system() != "Windows" else self._seconds * 1e3 / max(self._ticks.sum(), 1)
         residual = {
             name: Residual(float(np.sqrt(results[:, 0].sum() / max(size, 1))), float(results[:, 1].max(initial=0)))
-            for (name, size), results in zip(self._sizes.items(), self._results)
+            for (name, size), results in zip(self._sizes.items(), self.results)
         }
         milliseconds = {stage: float(t * unit) for stage, t in zip(self._stages, self._ticks)}
         solve = self.implicit.solve if self.plan.net is not None else None

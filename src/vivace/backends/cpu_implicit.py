@@ -1,11 +1,23 @@
 """The implicit step of a net of springs on the fast backend."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.conjugate import (
+    BALANCE,
+    FALL,
+    NEXT,
+    descend_kernel,
+    measure_kernel,
+    multiply_kernel,
+    start_kernel,
+    sum_kernel,
+)
+from ..kernels.early import follow_kernel, once_kernel, pair_kernel, rest_kernel
 from ..kernels.flight import (
     accelerate_kernel,
     arrive_kernel,
@@ -16,28 +28,17 @@ from ..kernels.flight import (
 )
 from ..kernels.implicit import (
     AXES,
-    BALANCE,
-    BEGIN,
     COEFFICIENTS,
     COUNT,
-    FALL,
+    DONE,
     FIRST,
     INVERSE_VALUES,
     LEAST,
-    LENGTH,
     MEASURE,
-    NEXT,
     NUMBERS,
     TOLERANCE,
-    assemble_and_weigh_kernel,
     assemble_kernel,
-    descend_kernel,
-    multiply_kernel,
-    start_kernel,
-    sum_kernel,
-    turn_kernel,
     weigh_kernel,
-    weigh_rest_kernel,
 )
 from ..kernels.lanes import WIDTH
 from ..kernels.region import addresses_of
@@ -48,7 +49,19 @@ from .guard import shorten_until_balanced
 if TYPE_CHECKING:
     from .cpu import CpuSweeps
 
-SUMS = 5  # partial sums of each block, at most
+SUMS, SEARCHED = 5, 4  # partial sums of each block, at most, and of an iteration
+COUNTS = 3  # of each block: what has been done to it, and what has been begun and ended before that
+Call = tuple[int, np.ndarray]  # what a kernel needs to call another: its address, and its list of addresses
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is done block by block: the second kernel on a block, when the first has seen it and those next to it."""
+
+    stage: str
+    idle: np.ndarray  # not 0 where nothing is to be done
+    first: Call
+    second: Call
 
 
 class CpuImplicit:
@@ -70,66 +83,75 @@ class CpuImplicit:
         self.sums = self.product, self.direction, self.change  # while the matrix is assembled
         self.residual = aligned((net.rows // WIDTH, AXES, WIDTH), np.float64)
         self.partial, self.numbers = np.zeros((SUMS, net.total)), np.zeros(NUMBERS)
-        self.weighed = np.zeros(len(net.ids), np.int32)  # which blocks need not be after all are assembled
+        self.debtors, self.creditors = net.dues.debtors(), net.dues.creditors()
+        self.counts = np.zeros((COUNTS, len(net.ids) + 1), np.int64)  # those of blocks elsewhere stay 0
+        self.early = np.zeros(len(net.ids), np.int32)  # which blocks need not wait until all others are done
         self.wind, self.drag = aligned((4,)), aligned((rows[0],))
         self.drag[: net.rows] = net.drag
+        self.has_measured = False  # what is left of springs, along with their energy
+        self._alive: list[tuple] = []
         state, eights = sweeps.state, rows[0] // WIDTH
         fine = state.fine_velocities, state.fine_positions
         shown = state.positions, state.velocities
         ahead = self.direction, sweeps.motion  # nobody needs the last direction then
-        self._share = np.ones(1)
-        self._accelerate = self._row("integrate", accelerate_kernel(), eights, *fine, self.change, *ahead, self.numbers)
+        self._share, whole = np.ones(1), np.ones(1)
         self._shorten = self._row("integrate", shorten_kernel(), eights, *fine, self._share, *ahead)
+        # Behind the rows of blocks there are copies, and what fills up the last eight.
+        behind = net.rows // WIDTH, eights
+        self._predict_behind = sweeps.sweep("integrate", shorten_kernel(), *behind, *fine, whole, *ahead)
         self._arrive = self._row("integrate", arrive_kernel(), eights, *fine, self.direction, *shown)
         self._offer = self._row("integrate", offer_kernel(), eights, self.direction, sweeps.predicted)
         self._settle = self._row("integrate", settle_kernel(), eights, *fine, sweeps.predicted, *shown, sweeps.motion)
+        accelerate = accelerate_kernel(), *fine, self.change, *ahead, self.numbers, self.eights
+        self._accelerate = self._blocks("integrate", *accelerate)
+        weighed = self.direction, state.fine_velocities, sweeps.motion, self.eights, net.ids
+        sums = net.total, self.partial, self.drag, self.wind, sweeps.results[0]
+        energy = energy_kernel(), *weighed, *self.springs, *sums
+        self._energy = self._blocks("energy", *energy)
+        self.flight = Work("energy", np.zeros(1), self._call(*accelerate), self._call(*energy))
+        self._land = self._rest("energy", (0, np.zeros(0)), np.ones_like(self.early))
         self._sum, self.inverses = cache(self._make_sum), cache(self._make_inverses)
-        self._assemble, self._energy = cache(self._make_assemble), cache(self._make_energy)
-        self._start, self._descend = cache(self._make_start), cache(self._make_descend)
-        self._turn = cache(self._make_turn)
-        self.multiplication = cache(self._make_multiply)
+        self._assemble, self._measure = cache(self._make_assemble), cache(self._make_measure)
+        self.search, self.measure_rest = cache(self._make_search), cache(self._make_measure_rest)
+        self.follow = cache(self._make_follow)
 
     def assemble(self, tolerance: float, by_blocks: bool) -> Sequence[Any]:
         self.numbers[TOLERANCE] = max(tolerance, LEAST)
         assemble, weigh_rest = self._assemble(by_blocks)
-        begin = [assemble, *self.pay(), weigh_rest, *self.reduce(FALL, SUMS)]
-        return [*begin, self._start(by_blocks), *self.reduce(BEGIN)]
+        return [assemble, *self.pay(), weigh_rest, *self.reduce(FALL, SUMS)]
 
     def pay(self) -> Sequence[Any]:
         """Bring dues of the sums to where they are claimed: here they are there."""
         return []
 
-    def multiply(self) -> Sequence[Any]:
-        return [self.multiplication(0, len(self.net.ids)), *self.reduce(LENGTH)]
+    def iterate(self, by_blocks: bool, first: bool) -> Sequence[Any]:
+        every = self.follow(self.search(by_blocks, first), 0, len(self.net.ids))
+        return [every, self.measure_rest(by_blocks), *self.reduce(NEXT, SEARCHED)]
 
-    def descend(self, by_blocks: bool) -> Sequence[Any]:
-        return [self._descend(by_blocks), *self.reduce(NEXT)]
-
-    def turn(self, by_blocks: bool) -> Sequence[Any]:
-        return [self._turn(by_blocks)]
-
-    def accelerate(self) -> Sequence[Any]:
-        return [self._accelerate]
+    def accelerate(self, guarded: bool) -> Sequence[Any]:
+        self.has_measured = guarded
+        if not guarded:
+            return [self._accelerate, self._predict_behind]
+        return [self._predict_behind, self.follow(self.flight, 0, len(self.net.ids)), *self.balance()]
 
     def balance(self) -> Sequence[Any]:
-        return [*self._measure_energy(), self._mind_energy]
-
-    def _measure_energy(self) -> Sequence[Any]:
-        return [self._energy(), *self.reduce(BALANCE, 2)]
+        """Shorten the step, if it would gain energy out of nothing."""
+        return [self._land, *self.reduce(BALANCE, 2), self._mind_energy]
 
     def _mind_energy(self) -> None:
         shorten_until_balanced(self.numbers, self._share, lambda: self.sweeps.advance(self._shorter()))
 
     def _shorter(self) -> Sequence[Any]:
-        return [self._shorten, *self._measure_energy()]
+        return [self._shorten, self._energy, *self.reduce(BALANCE, 2)]
 
     def offer(self) -> Sequence[Any]:
         return [self._offer]
 
     def settle(self, pushed: bool) -> Sequence[Any]:
+        self.has_measured = self.has_measured and not pushed
         return [self._settle if pushed else self._arrive]
 
-    def reduce(self, what: int, sums: int = 1) -> Sequence[Any]:
+    def reduce(self, what: int, sums: int) -> Sequence[Any]:
         return [self._sum(what)]
 
     @property
@@ -142,6 +164,29 @@ class CpuImplicit:
 
     def _blocks(self, stage: str, kernel: Any, *arguments: Any) -> int:
         return self.sweeps.sweep(stage, kernel, 0, len(self.net.ids), *arguments, least=1)
+
+    def _call(self, kernel: Any, *arguments: Any) -> Call:
+        listed = np.array(addresses_of(arguments))
+        self._alive.append((arguments, listed))
+        return kernel.address, listed
+
+    def _pair(self, one: Call, other: Call) -> tuple:
+        return pair_kernel(), *one, *other, *self.debtors, self.counts, self.early
+
+    def _rest(self, stage: str, other: Call, early: np.ndarray) -> int:
+        return self._blocks(stage, rest_kernel(), *other, early, self.counts, *self.counts.shape)
+
+    def _make_follow(self, work: Work, first: int, last: int) -> int:
+        arrays = work.idle, *self.creditors, *self._once(work), *work.second
+        return self.sweeps.sweep(work.stage, follow_kernel(), first, last, *arrays, least=1)
+
+    def lead(self, work: Work, blocks: np.ndarray) -> int:
+        """A sweep of the first kernel on some blocks alone, which are then done with it."""
+        arrays = work.idle, blocks, *self._once(work)
+        return self.sweeps.sweep(work.stage, once_kernel(), 0, len(blocks), *arrays, least=1)
+
+    def _once(self, work: Work) -> tuple:
+        return *work.first, self.counts[1], self.counts[2]
 
     def _make_sum(self, what: int) -> int:
         return self._row("solve", sum_kernel(what), 1, self.partial, self.net.total, self.numbers)
@@ -157,35 +202,25 @@ class CpuImplicit:
         rows = state.fine_positions, state.fine_velocities, self.sweeps.motion, self.eights, net.ids
         springs = *self.springs, *self.ends, self.coefficients, *self.sums, net.total, self.partial
         masses = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
-        assemble = assemble_kernel().address, np.array(addresses_of((*rows, *springs)))
-        weigh = weigh_kernel(by_blocks).address, np.array(addresses_of((*rows, *masses)))
-        counts = np.zeros(len(net.ids) + 1, np.int64)  # that of blocks elsewhere stays 0
-        both = *assemble, *weigh, *net.dues.debtors(), counts, self.weighed
-        return (
-            self._blocks("assemble", assemble_and_weigh_kernel(), *both),
-            self._blocks("assemble", weigh_rest_kernel(), *weigh, self.weighed),
-        )
+        assemble = self._call(assemble_kernel(), *rows, *springs)
+        weigh = self._call(weigh_kernel(by_blocks), *rows, *masses)
+        return self._blocks("assemble", *self._pair(assemble, weigh)), self._rest("assemble", weigh, self.early)
 
-    def _make_energy(self) -> int:
-        net = self.net
-        ends = self.direction, self.sweeps.state.fine_velocities, self.sweeps.motion, self.eights, net.ids
-        arrays = *self.springs, net.total, self.partial, self.drag, self.wind
-        return self._blocks("energy", energy_kernel(), *ends, *arrays)
+    def _make_search(self, by_blocks: bool, first: bool) -> Work:
+        """The step of the last iteration, or from the fall; then a product of the matrix, measured if it can be."""
+        vectors = self.residual, self.product, self.direction, self.change
+        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), self.sweeps.motion
+        step = self._call(start_kernel(by_blocks) if first else descend_kernel(by_blocks), *vectors, *arrays)
+        rows, springs = (self.direction, self.product, self.eights, self.net.ids), (self.net.bounds, self.net.neighbors)
+        sums = self.coefficients, self.net.total, self.partial
+        multiply = self._call(multiply_kernel(), *rows, *springs, *self.ends, *sums)
+        product = self._call(*self._pair(multiply, self._measure(by_blocks)))
+        return Work("solve", self.numbers[DONE:], step, product)
 
-    def _make_start(self, by_blocks: bool) -> int:
-        vectors = self.residual, self.product, self.direction
-        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks)
-        return self._blocks("solve", start_kernel(by_blocks), *vectors, *arrays)
+    def _make_measure(self, by_blocks: bool) -> Call:
+        rows = self.residual, self.product, self.eights, self.net.ids
+        sums = self.inverses(by_blocks), self.net.total, self.partial, self.numbers
+        return self._call(measure_kernel(by_blocks), *rows, *self.claims, *sums)
 
-    def _make_multiply(self, first: int, last: int) -> int:
-        vectors, springs = (self.direction, self.product), (self.net.bounds, self.net.neighbors)
-        arrays = self.eights, self.net.ids, *springs, *self.ends, self.coefficients, self.partial, self.numbers
-        return self.sweeps.sweep("solve", multiply_kernel(), first, last, *vectors, *arrays, least=1)
-
-    def _make_descend(self, by_blocks: bool) -> int:
-        arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), *self.claims
-        return self._blocks("solve", descend_kernel(by_blocks), self.residual, self.product, *arrays)
-
-    def _make_turn(self, by_blocks: bool) -> int:
-        arrays = self.residual, self.eights, self.numbers, self.inverses(by_blocks), self.sweeps.motion
-        return self._blocks("solve", turn_kernel(by_blocks), self.direction, self.change, *arrays)
+    def _make_measure_rest(self, by_blocks: bool) -> int:
+        return self._rest("solve", self._measure(by_blocks), self.early)

@@ -53,7 +53,7 @@ class ImplicitNames(Names):
     """Those that are sequences of sweeps."""
 
     def __init__(self) -> None:
-        steps = "assemble", "multiply", "descend", "turn", "accelerate", "balance", "offer", "settle"
+        steps = "assemble", "iterate", "accelerate", "offer", "settle"
         super().__init__("implicit.", *steps)
         self.wind = np.zeros(4, np.float32)
 

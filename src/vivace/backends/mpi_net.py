@@ -1,18 +1,16 @@
 """The implicit step of a net of springs on a rank, and what it tells the others in between."""
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..checks import extra
-from ..kernels.flight import shorten_kernel
-from ..kernels.implicit import LENGTH
-from ..kernels.lanes import WIDTH
+from ..kernels.conjugate import NEXT
 from ..net_parts import NetPart, Swap
 from ..state import State
-from .cpu_implicit import CpuImplicit
+from .cpu_implicit import SEARCHED, CpuImplicit
 from .mpi_sweeps import RankSweeps
 from .mpi_talk import DATA
 
@@ -46,43 +44,57 @@ class PartImplicit(CpuImplicit):
         super().__init__(sweeps)
         comm, part = sweeps.comm, sweeps.part
         self.copies, self.payments = Messenger(comm, part.copied), [Messenger(comm, part.due) for _ in self.sums]
-        state, whole, motion = sweeps.state, np.ones(1), sweeps.motion
-        rows = state.fine_velocities, state.fine_positions, whole, self.direction, motion
-        copies = self.net.rows // WIDTH, len(state.positions) // WIDTH
-        self._predict_copies = sweeps.sweep("integrate", shorten_kernel(), *copies, *rows)
+        lent = np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in part.copied.receivers)])
+        self.lenders = np.unique(np.searchsorted(self.net.starts, lent, side="right") - 1).astype(np.int32)
+        self._lead = cache(partial(self.lead, blocks=self.lenders))
         self.elsewhere = np.setdiff1d(np.arange(self.net.total), self.net.ids)
         self.in_place = extra("mpi4py.MPI", "mpi").IN_PLACE
 
     def pay(self) -> Sequence[Any]:
         return [self._pay_sums]
 
-    def multiply(self) -> Sequence[Any]:
+    def iterate(self, by_blocks: bool, first: bool) -> Sequence[Any]:
         """Copies come and dues go while blocks are multiplied that need neither."""
         interior, blocks = self.sweeps.part.interior, len(self.net.ids)
+        search = self.search(by_blocks, first)
         return [
+            self._lead(search),  # blocks with rows that others have copies of
             self._send_directions,
-            self.multiplication(0, interior // 2),  # one half hides the way of copies, the other that of dues
+            self.follow(search, 0, interior // 2),  # one half hides the way of copies, the other that of dues
             self.copies.wait,
-            self.multiplication(interior, blocks),
+            self.follow(search, interior, blocks),
             self._pay_product,
-            self.multiplication(interior // 2, interior),
+            self.follow(search, interior // 2, interior),
             self.payments[0].wait,
-            *self.reduce(LENGTH),
+            self.measure_rest(by_blocks),
+            *self.reduce(NEXT, SEARCHED),
         ]
 
-    def accelerate(self) -> Sequence[Any]:
+    def accelerate(self, guarded: bool) -> Sequence[Any]:
         """Copies get the velocities of their rows, and fly on from there."""
-        return [*super().accelerate(), self._exchange_velocities, self._predict_copies]
+        if not guarded:
+            own, behind = super().accelerate(guarded)
+            return [own, self._send_velocities, self.copies.wait, behind]
+        self.has_measured = guarded
+        interior, blocks = self.sweeps.part.interior, len(self.net.ids)
+        return [
+            self._lead(self.flight),
+            self._send_velocities,
+            self.follow(self.flight, 0, interior),
+            self.copies.wait,
+            self._predict_behind,
+            self.follow(self.flight, interior, blocks),
+            *self.balance(),
+        ]
 
-    def reduce(self, what: int, sums: int = 1) -> Sequence[Any]:
+    def reduce(self, what: int, sums: int) -> Sequence[Any]:
         return [partial(self._gather, self.partial[:sums]), *super().reduce(what, sums)]
 
     def _send_directions(self) -> None:
         self.copies.start(self.direction)
 
-    def _exchange_velocities(self) -> None:
+    def _send_velocities(self) -> None:
         self.copies.start(self.sweeps.state.fine_velocities)
-        self.copies.wait()
 
     def _pay_product(self) -> None:
         self.payments[0].start(self.product)

@@ -51,20 +51,11 @@ class ReferenceImplicit:
         self.tolerance, self.by_blocks = max(tolerance, LEAST), by_blocks
         return [self._assemble]
 
-    def multiply(self) -> list[Sweep]:
-        return [self._multiply]
+    def iterate(self, by_blocks: bool, first: bool) -> list[Sweep]:
+        return [self._multiply, self._descend] if first else [self._turn, self._multiply, self._descend]
 
-    def descend(self, by_blocks: bool) -> list[Sweep]:
-        return [self._descend]
-
-    def turn(self, by_blocks: bool) -> list[Sweep]:
-        return [self._turn]
-
-    def accelerate(self) -> list[Sweep]:
-        return [self._accelerate]
-
-    def balance(self) -> list[Sweep]:
-        return [self._mind_energy]
+    def accelerate(self, guarded: bool) -> list[Sweep]:
+        return [self._accelerate, self._mind_energy] if guarded else [self._accelerate]
 
     def offer(self) -> list[Sweep]:
         return []

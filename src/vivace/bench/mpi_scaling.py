@@ -14,7 +14,7 @@ held the cores, and the row says little. The residual is what the iterations lea
 them the messages that the first rank sends in a frame, and the rows of one, their mean.
 
 The model: T(P) = c n/P + (iterations + 2) (neighbors * latency + halo / bandwidth)
-                + (2 iterations + 4) * allreduce * ceil(log2 P)
+                + (iterations + 3) * allreduce * ceil(log2 P)
 where c is measured here on one rank, neighbors are 4, and the halo is that of a square part of the grid: 4 sides of
 sqrt(n/P) particles, 2 rows deep, 32 bytes each. A product sends directions to one of two neighbors, and what springs do
 to its rows back; assembling sends three such sums, and velocities go one way: with them, a product and two more of
@@ -166,7 +166,7 @@ def _modelled(name: str, network: Network, particles: int, alone: float, ranks: 
     halo = 4 * sqrt(particles / ranks) * HALO_DEPTH * ROW_BYTES
     exchange = NEIGHBORS * network.latency + halo / network.bandwidth
     sums = network.allreduce * ceil(log2(ranks))
-    talking = 1e3 * ((ITERATIONS + 2) * exchange + (2 * ITERATIONS + 4) * sums)
+    talking = 1e3 * ((ITERATIONS + 2) * exchange + (ITERATIONS + 3) * sums)
     milliseconds = alone / ranks + talking
     return {
         "kind": "model",

@@ -11,6 +11,8 @@ from .lanes import (
     WIDTH,
     absolute,
     all_lanes,
+    largest_lane,
+    maximum,
     minimum,
     multiply_add,
     narrowed,
@@ -33,8 +35,8 @@ def flown(x, v, step):
 def accelerate_kernel():
     """Velocities, damped, take the change and the last step of the solve over, and positions are predicted.
 
-    Items are eights of rows. Addresses: velocities, positions, change, the last direction, which becomes positions
-    ahead, motion, numbers of the solve.
+    Addresses: velocities, positions, change, the last direction, which becomes positions ahead, motion, numbers of the
+    solve, first eights.
     """
     digest = source_digest(flown, changed_so_far)
 
@@ -43,11 +45,10 @@ def accelerate_kernel():
         _ = digest  # part of the cache key
         velocities, positions, change = doubles_at(addresses[0]), doubles_at(addresses[1]), doubles_at(addresses[2])
         ahead, motion, numbers = doubles_at(addresses[3]), floats_at(addresses[4]), doubles_at(addresses[5])
-        step, kept, alpha = np.float64(motion[STEP]), motion[KEPT], numbers[ALPHA]
-        for eight in range(first, last):
+        step, kept, alpha, eights = np.float64(motion[STEP]), motion[KEPT], numbers[ALPHA], ints_at(addresses[6])
+        for eight in range(eights[first], eights[last]):
             v, x, p = load_rows(velocities, eight), load_rows(positions, eight), load_rows(ahead, eight)
             dv, free = changed_so_far(change, eight, x[3], numbers, motion), x[3] > ZERO
-            # Behind the last row of this process there may be anything.
             dv = (dv[0] + alpha * p[0], dv[1] + alpha * p[1], dv[2] + alpha * p[2])
             dv = (select(free, dv[0], ZERO), select(free, dv[1], ZERO), select(free, dv[2], ZERO))
             v = faded(v, x[3], kept)
@@ -83,10 +84,10 @@ def shorten_kernel():
 
 @cache
 def energy_kernel():
-    """Energy after the step, less the work that gravity, air and pins have done in it; and the sum of their sizes.
+    """Energy after the step, and the work that gravity, air and pins have done in it; and what is left of springs.
 
     Addresses: positions ahead, velocities, motion, first eights, ids, bounds, neighbors, kinds, strengths, rests,
-    number of blocks in all, partial sums, drag, wind.
+    number of blocks in all, partial sums, drag, wind, sums of squares and largest stretches (2 a block).
     """
     digest = source_digest(spring_shape)
 
@@ -97,10 +98,11 @@ def energy_kernel():
         eights, ids, bounds = ints_at(addresses[3]), ints_at(addresses[4]), ints_at(addresses[5])
         neighbors, kinds, strengths = ints_at(addresses[6]), ints_at(addresses[7]), floats_at(addresses[8])
         rests, sums, partial = floats_at(addresses[9]), addresses[10], doubles_at(addresses[11])
-        drags, wind = floats_at(addresses[12]), floats_at(addresses[13])
+        drags, wind, results = floats_at(addresses[12]), floats_at(addresses[13]), doubles_at(addresses[14])
         step, nothing = np.float64(motion[STEP]), spread_wide(ZERO)
         for block in range(first, last):
             energy, work = 0.0, 0.0
+            squares = largest = nothing
             for eight in range(eights[block], eights[block + 1]):
                 here, v = load_rows(ahead, eight), load_rows(velocities, eight)
                 free = here[3] > ZERO
@@ -112,8 +114,9 @@ def energy_kernel():
                     stiffness, _ = load_block(strengths, kinds[2 * slot], STRENGTHS)
                     stiffness, rest = widened(stiffness), widened(load_block(rests, kinds[2 * slot + 1], 1))
                     inverse, stretch, _ = spring_shape(edge, rest)
-                    tension = stiffness * stretch
+                    tension, size = stiffness * stretch, absolute(stretch)
                     strained = strained + tension * stretch
+                    squares, largest = squares + size * size, maximum(largest, size)
                     if not all_lanes(minimum(here[3], there[3]) > ZERO):
                         # What holds a pin pulls against its springs.
                         u = gather_rows(velocities, neighbors, slot * WIDTH, 1)
@@ -127,6 +130,7 @@ def energy_kernel():
                 work += sum_of_lanes(pulled + mass * fallen + blown)
             partial[ids[block]] = energy
             partial[sums + ids[block]] = work
+            results[2 * block], results[2 * block + 1] = sum_of_lanes(squares), largest_lane(narrowed(largest))
 
     return add_energy
 

@@ -72,15 +72,10 @@ class ImplicitEuler:
         for _ in range(substeps):
             yield from implicit.assemble(self.tolerance, by_blocks)
             for iteration in range(iterations):
-                if iteration > 0:
-                    yield from implicit.turn(by_blocks)
-                yield from implicit.multiply()
-                yield from implicit.descend(by_blocks)
+                yield from implicit.iterate(by_blocks, iteration == 0)
                 if (yield):  # None: here the clock may be looked at; the answer is whether the time is up
                     break
-            yield from implicit.accelerate()
-            if self.guarded:
-                yield from implicit.balance()
+            yield from implicit.accelerate(self.guarded)
             pushes = [*sweeps.holds.hold(), *contacts, *surfaces]
             if pushes:
                 yield from [*implicit.offer(), *sweeps.holds.advance(), *sweeps.advance_colliders()]
