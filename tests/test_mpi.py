@@ -1,4 +1,4 @@
-"""Several ranks: the same bits as one process, blocks that move, ranks that are lost, jobs that go on."""
+"""Several ranks: the same bits as one process, blocks that move, and how jobs are started."""
 
 import json
 import os
@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,51 +14,12 @@ import numpy as np
 import pytest
 
 import vivace as vv
-from vivace import checkpoint
+from jobs import MPIEXEC, SCENE, needs_mpiexec, ranks_of, run_program, vivace
 from vivace.backends import mpi_join
-from vivace.cluster import RANK_NAMES, SIZE_NAMES, in_job, launch, told_size
-from vivace.cluster.launch import mpiexec_command, supervise
-from vivace.cluster.watchdog import Pulse, Watch
-from vivace.net_parts import NetCut, part_of
-from vivace.parts import Blocks, assign
+from vivace.cluster import RANK_NAMES, SIZE_NAMES, in_job, told_size
+from vivace.cluster.launch import mpiexec_command
 
 pytest.importorskip("mpi4py", reason="needs pip install 'vivace[mpi]'")
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
-needs_mpiexec = pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this interpreter")
-SCENE = ("corner-cloth", "--particles", 1600, "--solver", "implicit", "--iterations", 5, "--substeps", 1)
-
-# A cloth that swings against a sphere, in wind, with pins that travel; blocks change their ranks in the middle.
-PROGRAM = """
-import sys, numpy as np, vivace as vv
-frames, name, backend = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-scene = vv.Scene()
-cloth = scene.add_cloth(vv.Mesh.grid(30, 30), material=vv.MassSpring(100.0, damping=0.01))
-cloth.pin([0, 29])
-scene.add_collider(vv.Sphere(0.3, (0, -0.4, 0)))
-scene.add_collider(vv.Box((0.2, 0.2, 0.2)), motion=lambda t: (0.0, -0.8 + 0.3 * np.sin(t), 0.2))
-scene.blow(0.1, (0.5, 0.0, 0.3))
-solver = vv.ImplicitEuler(blocks=20, decomposition=sys.argv[4])
-simulation = vv.Simulation(scene, solver, iterations=5, dt=0.01, backend=backend)
-start = simulation.positions
-for frame in range(frames):
-    if frame < 50:
-        simulation.move_pins([0, 29], start[[0, 29]] + [0, 0.004 * (frame + 1), 0])
-    left = simulation.step().residual["stretch"]
-    if backend == "mpi" and frame == frames // 2:
-        sweeps = simulation._sweeps
-        sweeps.migrate((sweeps.owners + np.arange(len(sweeps.owners)) % 2).astype(np.int32) % sweeps.comm.size)
-np.savez(name, positions=simulation.positions, velocities=simulation.velocities, residual=[left.rms, left.largest])
-"""
-
-
-def run_program(folder, ranks, frames, name, mpiexec=MPIEXEC, decomposition="halves", **options):
-    (folder / "program.py").write_text(PROGRAM)
-    start = [] if ranks is None else mpiexec_command(mpiexec, ranks)
-    backend = "cpu" if ranks is None else "mpi"
-    command = [*start, sys.executable, "program.py", str(frames), name, backend, decomposition]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, **options)
-    assert done.returncode == 0, done.stderr
-    return np.load(folder / f"{name}.npz")
 
 
 @needs_mpiexec
@@ -67,9 +27,10 @@ def test_same_bits_on_one_process_and_on_one_to_four_ranks_with_blocks_that_move
     expected = run_program(tmp_path, None, 400, "alone")
     for ranks in (1, 2, 3, 4):
         found = run_program(tmp_path, ranks, 400, f"on{ranks}")
-        for name in ("positions", "velocities"):
+        for name in ("positions", "velocities", "free_positions"):
             np.testing.assert_array_equal(found[name], expected[name])
-        np.testing.assert_allclose(found["residual"], expected["residual"], rtol=1e-6)
+        for name in ("residual", "free"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-6)
 
 
 MEMORY = """
@@ -128,120 +89,6 @@ def test_a_million_particles_on_two_ranks_fit_into_two_gigabytes(tmp_path):
         assert done.returncode == 0, done.stderr
     peaks = [int(file.read_text()) for file in tmp_path.glob("*.most")]
     assert len(peaks) == 2 and sum(peaks) < 2e9, peaks
-
-
-def vivace(*arguments, cwd, **options):
-    command = [sys.executable, "-m", "vivace", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, **options)
-
-
-@needs_mpiexec
-def test_runs_killed_at_any_frame_go_on_on_another_number_of_ranks_to_the_same_bits(tmp_path):
-    frames, generator, resumed = 60, np.random.default_rng(7), 0
-    whole = vivace("run", *SCENE, "--frames", frames, "--out", "whole.npz", cwd=tmp_path)
-    assert whole.returncode == 0, whole.stderr
-    expected = np.load(tmp_path / "whole.npz")["positions"][-1]
-    for _ in range(10):
-        for file in tmp_path.glob("run.ckpt*"):
-            file.unlink()
-        ranks, others = [int(number) for number in generator.choice([1, 2, 3], 2, replace=False)]
-        command = ["run", *SCENE, "--frames", 10**7, "--ranks", ranks, "--checkpoint", "run.ckpt", "--every", 1]
-        job = started(tmp_path, command)
-        wanted, deadline = int(generator.integers(1, 50)), time.monotonic() + 120
-        while frame_of(tmp_path / "run.ckpt") < wanted and time.monotonic() < deadline:
-            time.sleep(0.002)
-        kill_a_rank(tmp_path, generator)
-        _, text = job.communicate(timeout=60)
-        assert job.returncode == 1 and b"has ended without a word" in text and b"vivace resume run.ckpt" in text
-        done = frame_of(tmp_path / "run.ckpt")
-        if done >= frames:  # it was faster than this test
-            continue
-        rest = vivace("resume", "run.ckpt", "--frames", frames, "--ranks", others, "--out", "rest.npz", cwd=tmp_path)
-        assert rest.returncode == 0, rest.stderr
-        np.testing.assert_array_equal(np.load(tmp_path / "rest.npz")["positions"][-1], expected)
-        resumed += 1
-    assert resumed >= 5
-
-
-def started(folder, command):
-    whole = [sys.executable, "-m", "vivace", *map(str, command)]
-    return subprocess.Popen(whole, cwd=folder, stderr=subprocess.PIPE)
-
-
-def frame_of(path):
-    try:
-        return checkpoint.read_header(path)["frame"]
-    except vv.InputError:
-        return 0
-
-
-def ranks_of(folder, watched=b"VIVACE_WATCH="):
-    """Ranks of the job that was started in a folder; other jobs may run beside it."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                environment = (entry / "environ").read_bytes()
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-                here = (entry / "cwd").samefile(folder)
-            except OSError:
-                continue
-            of_job = any(f"{name}=".encode() in environment for name in RANK_NAMES)
-            if here and watched in environment and of_job and b"vivace" in arguments:
-                found.append(int(entry.name))
-    return found
-
-
-def kill_a_rank(folder, generator):
-    deadline = time.monotonic() + 60
-    while not (ranks := ranks_of(folder)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(int(generator.choice(ranks)), signal.SIGKILL)
-
-
-@needs_mpiexec
-def test_a_job_restarts_by_itself_and_ends_as_it_would_have(tmp_path):
-    whole = vivace("run", *SCENE, "--frames", 2000, "--out", "whole.npz", cwd=tmp_path)
-    assert whole.returncode == 0, whole.stderr
-    command = ["run", *SCENE, "--frames", 2000, "--ranks", 2, "--restart", 1, "--checkpoint", "run.ckpt", "--every", 20]
-    command += ["--out", "film.npz"]
-    job = started(tmp_path, command)
-    deadline = time.monotonic() + 120
-    while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
-        time.sleep(0.002)
-    kill_a_rank(tmp_path, np.random.default_rng(0))
-    _, text = job.communicate(timeout=200)
-    assert job.returncode == 0 and b"the job starts again from run.ckpt on 2 ranks" in text
-    ends = [np.load(tmp_path / name)["positions"][-1] for name in ("film.npz", "whole.npz")]
-    np.testing.assert_array_equal(*ends)
-
-
-@needs_mpiexec
-def test_an_interrupt_ends_a_job_with_all_that_it_made(tmp_path):
-    command = [
-        "run",
-        *SCENE,
-        "--frames",
-        10**7,
-        "--ranks",
-        2,
-        "--checkpoint",
-        "run.ckpt",
-        "--every",
-        5,
-        "--out",
-        "a.npz",
-    ]
-    job = started(tmp_path, command)
-    deadline = time.monotonic() + 120
-    while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
-        time.sleep(0.01)
-    job.send_signal(signal.SIGINT)
-    _, text = job.communicate(timeout=60)
-    assert job.returncode == 130 and b"stopped" in text
-    assert len(np.load(tmp_path / "a.npz")["positions"]) == frame_of(tmp_path / "run.ckpt")
-    left = {file.name for file in tmp_path.iterdir()} - {"run.ckpt.previous"}  # which it may have come to
-    assert left == {"a.npz", "run.ckpt"}
 
 
 @needs_mpiexec
@@ -426,149 +273,6 @@ def test_ranks_that_have_nothing_to_do_are_told_of(tmp_path):
     assert answer.returncode == 0 and "warning: blocks of particles: 1, ranks: 2; those without" in answer.stderr
 
 
-@needs_mpiexec
-def test_a_rank_that_is_stopped_is_missed_within_30_seconds(tmp_path):
-    command = ["run", *SCENE, "--frames", 10**7, "--ranks", 2, "--checkpoint", "run.ckpt", "--every", 5]
-    job = started(tmp_path, command)
-    deadline = time.monotonic() + 120
-    while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
-        time.sleep(0.01)
-    victim = max(ranks_of(tmp_path))
-    os.kill(victim, signal.SIGSTOP)
-    since = time.monotonic()
-    _, text = job.communicate(timeout=60)
-    assert time.monotonic() - since < 30
-    assert job.returncode == 1 and b"has given no sign" in text and b"vivace resume run.ckpt" in text
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{victim}").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not ranks_of(tmp_path)
-
-
-@needs_mpiexec
-def test_under_an_mpiexec_of_ones_own_the_first_rank_says_who_was_lost_and_how_to_go_on(tmp_path):
-    run = [*SCENE, "--frames", 10**7, "--checkpoint", "run.ckpt", "--every", 5]
-    command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "-m", "vivace", "run", *map(str, run)]
-    job = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True)
-    try:
-        deadline = time.monotonic() + 120
-        while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
-            time.sleep(0.01)
-        os.kill(max(ranks_of(tmp_path, b"")), signal.SIGSTOP)
-        _, text = job.communicate(timeout=60)
-    finally:
-        os.killpg(job.pid, signal.SIGKILL) if job.poll() is None else None
-    assert job.returncode != 0
-    assert b"has given no sign" in text and b"go on with: vivace resume run.ckpt, under" in text
-    assert not ranks_of(tmp_path, b"")
-
-
-@pytest.mark.parametrize("code", [9, 137, 255])  # of MPICH, of shells, of an mpiexec that cannot start
-def test_ranks_that_end_before_they_have_joined_are_told_too(tmp_path, monkeypatch, code):
-    mpiexec, said = tmp_path / "mpiexec", []
-    mpiexec.write_text(f"#!/bin/sh\n[ $1 = --version ] || exit {code}\n")
-    mpiexec.chmod(0o755)
-    monkeypatch.setattr(launch, "find_mpiexec", lambda: mpiexec)
-    assert supervise(["run"], 2, ["a", "b"], tmp_path / "run.ckpt", 1, said.append) == 1
-    assert len(said) == 2 and all(
-        f"2 of 2 ranks had not joined when mpiexec ended, with code {code}" in s for s in said
-    )
-    assert "starts again from the start on 2 ranks" in said[0] and "there is no checkpoint yet" in said[1]
-    (tmp_path / "run.ckpt").touch()
-    assert supervise(["run"], 2, ["a", "b"], tmp_path / "run.ckpt", 0, said.append) == 1
-    assert said[2].endswith("run.ckpt --ranks 2 --hosts a,b")
-    assert supervise(["run"], 2, [], None, 0, said.append) == 1 and "--checkpoint writes them" in said[3]
-
-
-def can_make_namespaces():
-    if not (shutil.which("ip") and shutil.which("unshare")):
-        return False
-    made = subprocess.run(["ip", "netns", "add", "vivace-trial"], capture_output=True).returncode == 0
-    subprocess.run(["ip", "netns", "del", "vivace-trial"], capture_output=True)
-    return made
-
-
-HOSTS = [f"10.77.3.{i}" for i in (1, 2, 3, 4)]
-# Stands for ssh: HOST COMMAND..., in the network of that host.
-SSH = """#!/bin/bash
-while [[ "$1" == -* ]]; do case "$1" in -x|-q|-n|-T|-f) shift;; *) shift 2;; esac; done
-host=$1; shift
-exec ip netns exec vv${host##*.} unshare --uts bash -c "hostname $host; exec sh -c \\"\\$0\\"" "$*"
-"""
-
-
-@pytest.fixture
-def four_hosts(tmp_path):
-    """Four network namespaces with their own addresses, joined by a bridge."""
-
-    def ip(*arguments, check=True):
-        subprocess.run(["ip", *arguments], check=check, capture_output=True)
-
-    names = [f"vv{i}" for i in (1, 2, 3, 4)]
-    for name in ("vvs", *names):
-        ip("netns", "add", name)
-    try:
-        ip("-n", "vvs", "link", "add", "br0", "type", "bridge")
-        ip("-n", "vvs", "link", "set", "br0", "up")
-        for i, name in enumerate(names, 1):
-            ip("link", "add", f"v{i}", "netns", name, "type", "veth", "peer", "name", f"p{i}", "netns", "vvs")
-            ip("-n", "vvs", "link", "set", f"p{i}", "master", "br0", "up")
-            ip("-n", name, "addr", "add", f"{HOSTS[i - 1]}/24", "dev", f"v{i}")
-            ip("-n", name, "link", "set", f"v{i}", "up")
-            ip("-n", name, "link", "set", "lo", "up")
-        (tmp_path / "ssh").write_text(SSH)
-        (tmp_path / "ssh").chmod(0o755)
-        yield lambda i: ip("-n", "vvs", "link", "set", f"p{i}", "down")
-    finally:
-        for name in ("vvs", *names):
-            for pid in subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split():
-                try:
-                    os.kill(int(pid), signal.SIGKILL)
-                except OSError:
-                    pass
-            ip("netns", "del", name, check=False)
-
-
-@needs_mpiexec
-@pytest.mark.skipif(not can_make_namespaces(), reason="no network namespaces can be made here")
-def test_four_hosts_of_which_one_is_cut_off(tmp_path, four_hosts):
-    cut = four_hosts
-    names = "HYDRA_LAUNCHER_EXEC", "PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent"  # MPICH, Open MPI 5 and 4
-    environment = {**os.environ, "HYDRA_LAUNCHER": "ssh", **dict.fromkeys(names, str(tmp_path / "ssh"))}
-
-    def command(*arguments):
-        return ["ip", "netns", "exec", "vv1", sys.executable, "-m", "vivace", *map(str, arguments)]
-
-    whole = vivace("run", *SCENE, "--frames", 300, "--out", "whole.npz", cwd=tmp_path)
-    assert whole.returncode == 0, whole.stderr
-    hosts = ["--ranks", 4, "--hosts", ",".join(HOSTS)]
-    short = command("run", *SCENE, "--frames", 20, *hosts, "--out", "short.npz")
-    done = subprocess.run(short, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
-    expected = np.load(tmp_path / "whole.npz")["positions"]
-    np.testing.assert_array_equal(np.load(tmp_path / "short.npz")["positions"], expected[:20])
-
-    long = command("run", *SCENE, "--frames", 10**7, *hosts, "--checkpoint", "run.ckpt", "--every", 2)
-    job = subprocess.Popen(long, cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while not frame_of(tmp_path / "run.ckpt") and time.monotonic() < deadline:
-        time.sleep(0.01)
-    cut(4)
-    since = time.monotonic()
-    _, text = job.communicate(timeout=60)
-    assert time.monotonic() - since < 30
-    assert job.returncode == 1 and b"rank 3 on 10.77.3.4 has given no sign" in text, text
-    assert b"vivace resume run.ckpt" in text
-    frame = frame_of(tmp_path / "run.ckpt")
-    until = frame + 10
-    three = ["--ranks", 3, "--hosts", ",".join(HOSTS[:3])]
-    rest = command("resume", "run.ckpt", "--frames", until, *three, "--out", "rest.npz")
-    done = subprocess.run(rest, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
-    if until <= 300:
-        np.testing.assert_array_equal(np.load(tmp_path / "rest.npz")["positions"], expected[frame:until])
-
-
 UNEVEN = """
 import sys, numpy as np, vivace as vv
 from dataclasses import replace
@@ -673,106 +377,3 @@ def test_a_job_can_be_served_and_seen(tmp_path, scene):
         job.send_signal(signal.SIGINT)
         job.communicate(timeout=60)
     assert not ranks_of(tmp_path)
-
-
-def cloth_plan(side=40, blocks=20):
-    scene = vv.Scene()
-    scene.add_cloth(vv.Mesh.grid(side, side), material=vv.MassSpring(100.0)).pin(0)
-    return vv.ImplicitEuler(blocks=blocks).prepare(scene.build(), 5, 0)
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-def test_parts_share_the_rows_and_know_whose_copies_they_have(ranks):
-    plan = cloth_plan()
-    owners = assign(NetCut(plan).blocks, np.ones(plan.net.total), ranks)
-    parts = [part_of(plan, owners, rank) for rank in range(ranks)]
-    own = [part.rows[part.rows >= 0] for part in parts]
-    np.testing.assert_array_equal(np.sort(np.concatenate(own)), np.arange(len(plan.order)))
-    assert sum(part.plan.sizes["stretch"] for part in parts) == len(plan.groups[0].vertices)
-    for rank, part in enumerate(parts):
-        local = np.concatenate([part.rows, part.copies])
-        np.testing.assert_array_equal(part.plan.order, np.arange(len(local)))
-        for other, first, last in part.copied.senders:
-            lent = dict(parts[other].copied.receivers)[rank]
-            np.testing.assert_array_equal(local[first:last], parts[other].rows[lent])
-        # A row has its springs in the order of the whole.
-        net, whole = part.plan.net, plan.net
-        for eight in (0, len(part.rows) // 16):
-            before = part.rows[8 * eight] // 8
-            slots, of_whole = slice(*net.bounds[eight : eight + 2]), slice(*whole.bounds[before : before + 2])
-            np.testing.assert_array_equal(local[net.neighbors[slots]], whole.neighbors[of_whole])
-            np.testing.assert_array_equal(net.kinds[slots], whole.kinds[of_whole])
-        inner = net.neighbors[: net.bounds[net.starts[part.interior] // 8]]
-        assert (inner < len(part.rows)).all()
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-def test_ranks_pay_what_their_springs_do_to_rows_of_others(ranks):
-    """Numbers that stand for dues come to the rows that the whole net has them for, in the same order."""
-    plan = cloth_plan()
-    whole = plan.net
-    parts = [part_of(plan, assign(NetCut(plan).blocks, np.ones(whole.total), ranks), rank) for rank in range(ranks)]
-    tables = []
-    for part in parts:
-        own, dues = part.plan.net, whole.dues
-        tables.append(np.full(own.rows + own.dues.count, -1))
-        for i, block in enumerate(own.ids):
-            numbers = np.arange(dues.starts[block], dues.starts[block + 1])
-            tables[-1][own.dues.starts[i] : own.dues.starts[i + 1]] = numbers
-    for rank, part in enumerate(parts):
-        assert (ranks == 1) == (not part.due.senders and not part.due.receivers)
-        for other, first, last in part.due.senders:
-            tables[rank][first:last] = tables[other][dict(parts[other].due.receivers)[rank]]
-    paying = np.repeat(np.arange(whole.total), np.diff(whole.dues.starts))
-    for part, table in zip(parts, tables):
-        own, local = part.plan.net.dues, np.concatenate([part.rows, part.copies])
-        places = {block: place for place, block in enumerate(part.plan.net.ids)}
-        debtors, starts = own.debtors()
-        for i, block in enumerate(part.plan.net.ids):
-            claims = own.claims[own.claim_starts[i] : own.claim_starts[i + 1]]
-            expected = whole.dues.claims[whole.dues.claim_starts[block] : whole.dues.claim_starts[block + 1]]
-            np.testing.assert_array_equal(np.stack([local[claims[:, 0]], table[claims[:, 1]]], axis=1), expected)
-            owing = {places.get(paying[due - whole.rows], len(places)) for due in expected[:, 1]}
-            assert set(debtors[starts[i] : starts[i + 1]]) == owing
-
-
-@pytest.mark.parametrize("ranks", [12, 30])
-def test_each_block_has_a_rank_of_its_own_where_there_are_enough(ranks):
-    blocks = NetCut(cloth_plan(blocks=12)).blocks
-    assert len(np.unique(assign(blocks, blocks.costs, ranks))) == blocks.total == 12
-
-
-def test_blocks_that_nothing_joins_are_shared_out_by_their_costs_too():
-    none = np.zeros(0, np.int64)
-    blocks = Blocks(np.arange(64), np.arange(0, 65, 8), np.ones(8), np.zeros(9, np.int64), none, none)
-    assert list(assign(blocks, np.array([6.0, 1, 1, 1, 1, 1, 1, 1]), 2)) == [0, 1, 1, 1, 1, 1, 1, 1]
-
-
-def test_blocks_go_to_ranks_by_their_costs():
-    blocks = NetCut(cloth_plan()).blocks
-    costs = np.ones(blocks.total)
-    costs[:5] = 6.0
-    owners = assign(blocks, costs, 2)
-    loads = np.bincount(owners, costs)
-    assert loads.max() / loads.mean() < 1.15
-    assert len(blocks.offsets) == blocks.total + 1 and (blocks.joints > 0).all()
-    assert len(blocks.neighbors) == blocks.offsets[-1]
-
-
-def test_a_watch_tells_who_was_lost_and_lets_go_who_says_farewell():
-    watch = Watch(1)
-    Pulse(watch.place, 0).end()
-    time.sleep(0.5)
-    assert watch.lost is None
-    watch.close()
-    told = []
-    stranger = Watch(1, say=told.append)
-    place = stranger.place.rsplit(":", 1)[0] + ":wrong"
-    program = "import sys; from vivace.cluster.watchdog import Pulse; Pulse(sys.argv[1], 3); import os; os._exit(0)"
-    subprocess.run([sys.executable, "-c", program, place], timeout=60)
-    time.sleep(0.5)
-    assert stranger.lost is None  # nobody of ours
-    subprocess.run([sys.executable, "-c", program, stranger.place], timeout=60)
-    time.sleep(0.5)
-    assert re.match(r"rank 3 on \S+ has ended without a word", stranger.lost) and told == [stranger.lost]
-    stranger.close()

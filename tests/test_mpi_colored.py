@@ -2,20 +2,18 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import vivace as vv
+from jobs import MPIEXEC, needs_mpiexec
 from vivace import colored_parts
 from vivace.cluster.launch import mpiexec_command
 from vivace.colored_parts import ColoredCut, Reach
 from vivace.parts import assign
 
 pytest.importorskip("mpi4py", reason="needs pip install 'vivace[mpi]'")
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
-needs_mpiexec = pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this interpreter")
 
 # Cloth on a sphere, pulled by its pins and hit by a box, solids on the ground, and too little for all ranks. Copies are
 # renewed before each color, before some, or once an iteration; blocks change their ranks in the middle.

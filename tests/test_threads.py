@@ -14,12 +14,14 @@ from vivace.kernels import region
 
 RUN = """
 import vivace as vv
-scene = vv.Scene()
-scene.add_cloth(vv.Mesh.grid(40, 40)).pin([0, 39])
-simulation = vv.Simulation(scene, threads=2)
-for _ in simulation.run(5):
-    pass
-print(simulation.positions.tobytes().hex()[-64:])
+material = vv.MassSpring(100.0)
+for options, solver in ({}, "gauss-seidel"), (dict(material=material), vv.ImplicitEuler(blocks=20)):
+    scene = vv.Scene()
+    scene.add_cloth(vv.Mesh.grid(40, 40), **options).pin([0, 39])
+    simulation = vv.Simulation(scene, solver, threads=2)
+    for _ in simulation.run(5):
+        pass
+    print(simulation.positions.tobytes().hex()[-64:])
 """
 
 

@@ -17,7 +17,7 @@ from ..kernels.conjugate import (
     start_kernel,
     sum_kernel,
 )
-from ..kernels.early import follow_kernel, once_kernel, pair_kernel, rest_kernel
+from ..kernels.early import follow_kernel, forget_kernel, once_kernel, pair_kernel, rest_kernel
 from ..kernels.flight import (
     accelerate_kernel,
     arrive_kernel,
@@ -55,7 +55,7 @@ Call = tuple[int, np.ndarray]  # what a kernel needs to call another: its addres
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class Chain:
     """What is done block by block: the second kernel on a block, when the first has seen it and those next to it."""
 
     stage: str
@@ -108,8 +108,8 @@ class CpuImplicit:
         sums = net.total, self.partial, self.drag, self.wind, sweeps.results[0]
         energy = energy_kernel(), *weighed, *self.springs, *sums
         self._energy = self._blocks("energy", *energy)
-        self.flight = Work("energy", np.zeros(1), self._call(*accelerate), self._call(*energy))
-        self._land = self._rest("energy", (0, np.zeros(0)), np.ones_like(self.early))
+        self.flight = Chain("energy", np.zeros(1), self._call(*accelerate), self._call(*energy))
+        self._land = self._blocks("energy", forget_kernel(), self.counts, *self.counts.shape)
         self._sum, self.inverses = cache(self._make_sum), cache(self._make_inverses)
         self._assemble, self._measure = cache(self._make_assemble), cache(self._make_measure)
         self.search, self.measure_rest = cache(self._make_search), cache(self._make_measure_rest)
@@ -173,20 +173,20 @@ class CpuImplicit:
     def _pair(self, one: Call, other: Call) -> tuple:
         return pair_kernel(), *one, *other, *self.debtors, self.counts, self.early
 
-    def _rest(self, stage: str, other: Call, early: np.ndarray) -> int:
-        return self._blocks(stage, rest_kernel(), *other, early, self.counts, *self.counts.shape)
+    def _rest(self, stage: str, other: Call) -> int:
+        return self._blocks(stage, rest_kernel(), self.counts, *self.counts.shape, self.early, *other)
 
-    def _make_follow(self, work: Work, first: int, last: int) -> int:
-        arrays = work.idle, *self.creditors, *self._once(work), *work.second
-        return self.sweeps.sweep(work.stage, follow_kernel(), first, last, *arrays, least=1)
+    def _make_follow(self, chain: Chain, first: int, last: int) -> int:
+        arrays = chain.idle, *self.creditors, *self._once(chain), *chain.second
+        return self.sweeps.sweep(chain.stage, follow_kernel(), first, last, *arrays, least=1)
 
-    def lead(self, work: Work, blocks: np.ndarray) -> int:
+    def lead(self, chain: Chain, blocks: np.ndarray) -> int:
         """A sweep of the first kernel on some blocks alone, which are then done with it."""
-        arrays = work.idle, blocks, *self._once(work)
-        return self.sweeps.sweep(work.stage, once_kernel(), 0, len(blocks), *arrays, least=1)
+        arrays = chain.idle, blocks, *self._once(chain)
+        return self.sweeps.sweep(chain.stage, once_kernel(), 0, len(blocks), *arrays, least=1)
 
-    def _once(self, work: Work) -> tuple:
-        return *work.first, self.counts[1], self.counts[2]
+    def _once(self, chain: Chain) -> tuple:
+        return *chain.first, self.counts[1], self.counts[2]
 
     def _make_sum(self, what: int) -> int:
         return self._row("solve", sum_kernel(what), 1, self.partial, self.net.total, self.numbers)
@@ -204,9 +204,9 @@ class CpuImplicit:
         masses = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
         assemble = self._call(assemble_kernel(), *rows, *springs)
         weigh = self._call(weigh_kernel(by_blocks), *rows, *masses)
-        return self._blocks("assemble", *self._pair(assemble, weigh)), self._rest("assemble", weigh, self.early)
+        return self._blocks("assemble", *self._pair(assemble, weigh)), self._rest("assemble", weigh)
 
-    def _make_search(self, by_blocks: bool, first: bool) -> Work:
+    def _make_search(self, by_blocks: bool, first: bool) -> Chain:
         """The step of the last iteration, or from the fall; then a product of the matrix, measured if it can be."""
         vectors = self.residual, self.product, self.direction, self.change
         arrays = self.eights, self.net.ids, self.partial, self.numbers, self.inverses(by_blocks), self.sweeps.motion
@@ -215,7 +215,7 @@ class CpuImplicit:
         sums = self.coefficients, self.net.total, self.partial
         multiply = self._call(multiply_kernel(), *rows, *springs, *self.ends, *sums)
         product = self._call(*self._pair(multiply, self._measure(by_blocks)))
-        return Work("solve", self.numbers[DONE:], step, product)
+        return Chain("solve", self.numbers[DONE:], step, product)
 
     def _make_measure(self, by_blocks: bool) -> Call:
         rows = self.residual, self.product, self.eights, self.net.ids
@@ -223,4 +223,4 @@ class CpuImplicit:
         return self._call(measure_kernel(by_blocks), *rows, *self.claims, *sums)
 
     def _make_measure_rest(self, by_blocks: bool) -> int:
-        return self._rest("solve", self._measure(by_blocks), self.early)
+        return self._rest("solve", self._measure(by_blocks))

@@ -75,7 +75,7 @@ class PartImplicit(CpuImplicit):
         if not guarded:
             own, behind = super().accelerate(guarded)
             return [own, self._send_velocities, self.copies.wait, behind]
-        self.has_measured = guarded
+        self.has_measured = True
         interior, blocks = self.sweeps.part.interior, len(self.net.ids)
         return [
             self._lead(self.flight),

@@ -24,7 +24,7 @@ OPTIONS = dict(error_model="numpy", fastmath={"contract"})
 FLOATS, INTS, DOUBLES = (types.CPointer(ty) for ty in (types.float32, types.int32, types.float64))
 ADDRESSES = types.CPointer(types.int64)
 # Every kernel takes the addresses of its arrays and a range of items. In one sweep it is called for several ranges, by
-# any threads, in any order: an item may need nothing of another.
+# any threads, in any order: an item may need nothing of another, unless blocks count what is done (`early.py`).
 SIGNATURE = types.void(ADDRESSES, types.int64, types.int64)
 
 

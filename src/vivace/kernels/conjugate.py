@@ -3,8 +3,8 @@
 An iteration is a product of the matrix with a direction, and the step along it that follows. How long that is, is known
 when all products are; and so is how much of the residual is left after it, r.z - 2 a (r.s) + a^2 (q.s) with s that the
 preconditioner makes of the product q, before anybody has computed it. So the next direction is known too, and the step
-is taken just before the next product, block by block (docs/decisions/0021). What was foretold serves for the next
-direction alone: the next step's length comes of the residual as it then is (Chen and Carson 2020).
+is taken just before the next product, block by block (docs/decisions/0021). What was foretold says whether this is
+enough, and the next direction; the next step's length comes of the residual as it then is (Chen and Carson 2020).
 """
 
 from functools import cache
@@ -39,6 +39,8 @@ from .implicit import (
 from .lanes import WIDTH, spread_wide, sum_of_lanes, value_function
 from .rows import add_rows, gather_rows, load_block, load_rows, prefetch_block, scatter_add, store_rows
 from .vec3 import dot, sub
+
+ROUNDING = 1e-14  # of a difference of sums over many particles, relative to them
 
 
 @cache
@@ -172,7 +174,7 @@ def measure_kernel(by_blocks):
         eights, ids = ints_at(addresses[2]), ints_at(addresses[3])
         claims, claimed = ints_at(addresses[4]), ints_at(addresses[5])
         sums, partial, numbers = addresses[7], doubles_at(addresses[8]), doubles_at(addresses[9])
-        if numbers[DONE] == 0:
+        if numbers[DONE] == 0:  # else `rest` finds blocks of an iteration before that had to wait
             for block in range(first, last):
                 claim(product, claims, claimed[block], claimed[block + 1])
                 crossed = squared = spread_wide(ZERO)
@@ -228,9 +230,10 @@ def sum_kernel(what):
                     numbers[MEASURE], numbers[ALPHA], numbers[DONE] = total, 0.0, 1.0
                 else:
                     alpha = total / along
-                    # The measure after that step, before it is taken; what rounding leaves of it is never below 0.
+                    # The measure after that step, before it is taken: less than rounding of what it is now means
+                    # nothing, and the next iteration tells.
                     ahead = total - 2.0 * alpha * crossed + alpha * alpha * squared
-                    ahead = 0.0 if ahead < 0.0 else ahead
+                    ahead = ROUNDING * total if ahead < ROUNDING * total else ahead
                     numbers[MEASURE], numbers[ALPHA], numbers[BETA] = ahead, alpha, ahead / total
                     numbers[COUNT] += 1.0
                     numbers[DONE] = 1.0 if ahead <= enough else 0.0

@@ -1,6 +1,6 @@
 """Kernels on blocks of a net, one after the other while a block lies in the cache, as soon as what they need is there.
 
-Blocks count what has been done with them: 0 or 1, until `rest` forgets it.
+Blocks count what has been done with them, from 0 on, until `forget` begins anew.
 """
 
 from functools import cache
@@ -20,14 +20,20 @@ def are_counted(counts, blocks, first, last):
 
 
 @value_function
+def forget_block(counts, each, apart, block):
+    for i in range(each):
+        barrier.forget(counts + 8 * (i * apart + block))
+
+
+@value_function
 def do_once(work, arguments, begun, ended, block):
-    """Do a block's work, unless somebody has or does: then wait until it is done, which does not take others."""
+    """Do a block's work, unless somebody has or does: then wait for it. The work itself must wait for nobody."""
     if barrier.counted(ended + 8 * block) == 0:
         if barrier.count_up(begun + 8 * block) == 0:
             call_kernel(work, arguments, block, block + 1)
             barrier.count_up(ended + 8 * block)
         else:
-            barrier.wait_for(ended + 8 * block, 1)
+            barrier.wait_for(ended + 8 * block, 1)  # too short to count as a wait at a barrier
 
 
 @cache
@@ -56,24 +62,37 @@ def pair_kernel():
 
 @cache
 def rest_kernel():
-    """The second work on blocks that have not had it; then all begins anew.
+    """The second work on blocks that have not had it, and `forget`.
 
-    Addresses: those of the second kernel and its list of addresses, which blocks need no rest, counts, how many counts
-    each block has, and how far they lie apart.
+    Addresses: counts, how many each block has, how far they lie apart, which blocks need no rest, those of the second
+    kernel and its list of addresses.
     """
-    digest = source_digest(barrier.wait.py_func)
+    digest = source_digest(forget_block, barrier.wait.py_func)
 
     @kernel
     def rest(addresses, first, last):
         _ = digest  # part of the cache key
-        early = ints_at(addresses[2])
+        early = ints_at(addresses[3])
         for block in range(first, last):
             if not early[block]:
-                call_kernel(addresses[0], addresses[1], block, block + 1)
-            for i in range(addresses[4]):
-                barrier.forget(addresses[3] + 8 * (i * addresses[5] + block))
+                call_kernel(addresses[4], addresses[5], block, block + 1)
+            forget_block(addresses[0], addresses[1], addresses[2], block)
 
     return rest
+
+
+@cache
+def forget_kernel():
+    """Blocks count from 0 again. Addresses: counts, how many each block has, how far they lie apart."""
+    digest = source_digest(forget_block, barrier.wait.py_func)
+
+    @kernel
+    def forget(addresses, first, last):
+        _ = digest  # part of the cache key
+        for block in range(first, last):
+            forget_block(addresses[0], addresses[1], addresses[2], block)
+
+    return forget
 
 
 @cache

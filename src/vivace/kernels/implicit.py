@@ -1,4 +1,4 @@
-"""The implicit step of a net of springs, eight particles at a time: its matrix, and conjugate gradients.
+"""The implicit step of a net of springs, eight particles at a time: its matrix, and what all of it shares.
 
 In double precision: what rounding does to stiff springs is a force of its own, and a cloth that folds multiplies it
 (docs/decisions/0015). Each spring is computed once, and added to both of its ends (docs/decisions/0019). Its block of
