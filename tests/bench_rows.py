@@ -27,7 +27,7 @@ SMALLER = {
         "WORKS": {name: scene for name, scene in limit.WORKS.items() if "300" not in name} | {"W2": jittered_cube},
         "race": lambda *functions, seconds: race(*functions, seconds=0.03),
     },
-    "mpi-scaling": {"frames_for": lambda particles, least=40: 50},
+    "mpi-scaling": {"frames_for": lambda particles: 50},
     "stability": {"RATIOS": (10.0, 1000.0)},
 }
 

@@ -75,14 +75,14 @@ def test_processes_apart_are_compared_with_one_thread():
         assert row["speedup"] == pytest.approx(rates[0] / rates[1])
 
 
-def test_speedups_are_compared_within_a_round():
-    def rounds(*times):
+def test_speedups_are_compared_within_a_turn():
+    def turns(*times):
         return [{"particles": 100, "frames": 1, "step ms": t, "best ms": t, "median ms": t} for t in times]
 
     alone, two = (mpi_scaling.Measured(0, "implicit", 100, ranks, 1) for ranks in (1, 2))
-    row = mpi_scaling._row(two, {alone: rounds(10, 30, 20), two: rounds(5, 10, 20)})
+    row = mpi_scaling._row(two, {alone: turns(10, 30, 20), two: turns(5, 10, 20)})
     assert (row["speedup"], row["least speedup"], row["most speedup"], row["efficiency"]) == (2, 1, 3, 1)
-    assert row["step ms"] == 5
+    assert (row["step ms"], row["frames"], row["median ms"], row["best over best"]) == (5, 3, 10, 2)
 
 
 def test_colored_solvers_are_compared_with_one_thread_and_their_messages_are_counted():

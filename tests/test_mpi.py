@@ -85,7 +85,7 @@ def test_a_million_particles_on_two_ranks_fit_into_two_gigabytes(tmp_path):
         for old in tmp_path.glob("*.most"):
             old.unlink()
         command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "memory.py", str(particles)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, input="measure 0", cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
     peaks = [int(file.read_text()) for file in tmp_path.glob("*.most")]
     assert len(peaks) == 2 and sum(peaks) < 2e9, peaks
@@ -153,6 +153,36 @@ def test_an_mpiexec_of_another_mpi_is_refused(name, monkeypatch):
     monkeypatch.setenv(name.replace("SIZE", "RANK"), "1")
     with pytest.raises(SystemExit):  # it is said once
         mpi_join.join.__wrapped__()
+
+
+def test_an_mpi_that_serves_one_thread_alone_is_refused_for_several(monkeypatch):
+    levels = SimpleNamespace(THREAD_SERIALIZED=2, Query_thread=lambda: level)
+    monkeypatch.setattr(mpi_join, "extra", lambda *_: levels)
+    level = 2
+    mpi_join.check_that_threads_may_talk()
+    level = 1
+    with pytest.raises(vv.InputError, match="give each rank one thread"):
+        mpi_join.check_that_threads_may_talk()
+
+
+FAILING = """
+import vivace as vv
+from mpi4py import MPI
+scene = vv.Scene()
+scene.add_cloth(vv.Mesh.grid(30, 30), material=vv.MassSpring(200.0)).pin(0)
+simulation = vv.Simulation(scene, vv.ImplicitEuler(blocks=4), iterations=3, backend="mpi")
+simulation.step()
+simulation._sweeps.rank.sweeps.failure[0] = MPI.ERR_TRUNCATE  # as if a message had been too long
+simulation.step()
+"""
+
+
+@needs_mpiexec
+def test_what_fails_within_mpi_ends_the_job_and_is_named(tmp_path):
+    (tmp_path / "failing.py").write_text(FAILING)
+    command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "failing.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0 and re.search("(?i)vivace: rank 0: Exception: .*truncat", done.stderr), done.stderr
 
 
 def test_an_srun_without_mpi_is_told_what_is_missing(tmp_path):

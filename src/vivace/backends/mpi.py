@@ -24,7 +24,7 @@ from ..parts import Blocks, Cut, assign, renamed
 from ..plan import Plan
 from ..state import State
 from . import Outcome, Residual
-from .mpi_join import join, most_threads, obey_interrupts, warn_of_crowding
+from .mpi_join import check_that_threads_may_talk, join, most_threads, obey_interrupts, warn_of_crowding
 from .mpi_rank import Rank, Token
 from .mpi_renewal import gathered, scatter
 from .mpi_sweeps import busy_milliseconds
@@ -198,6 +198,7 @@ class MpiSweeps:
         self.comm = join()
         if threads > 1:
             warn_of_crowding(threads)
+            check_that_threads_may_talk()
         check_for_ranks(plan)
         self.cut = cut_of(plan)
         if self.cut.blocks.total < self.comm.size:

@@ -93,6 +93,13 @@ def warn_of_crowding(threads: int) -> None:
         warnings.warn(f"{ranks} ranks{of} share {cores} cores: those that wait keep them busy", stacklevel=2)
 
 
+def check_that_threads_may_talk() -> None:
+    """Where a rank has several threads, any of them may be the one that calls MPI."""
+    mpi = extra("mpi4py.MPI", "mpi")
+    if mpi.Query_thread() < mpi.THREAD_SERIALIZED:
+        raise InputError("this MPI lets one thread of a process call it alone; give each rank one thread (--threads 1)")
+
+
 def _shared() -> tuple[int, int]:
     """How many ranks are on this host, and the cores that they have together."""
     return _here[0] if _here else (1, core_count())

@@ -8,7 +8,7 @@ from ..state import State
 from .cpu import BlockedGroup
 from .cpu_system import CpuSystem
 from .cpu_visits import CpuVisits
-from .mpi_renewal import Renewal
+from .mpi_renewal import renewal
 from .mpi_sweeps import RankSweeps
 
 
@@ -17,11 +17,10 @@ class ParticleSweeps(RankSweeps):
 
     def __init__(self, comm: Any, part: ParticlePart, state: State, threads: int):
         self.part = part
-        super().__init__(part.plan, state, threads)
-        before = [Renewal(comm, exchange) for exchange in part.before]
-        self.before = [renewal.tokens(self.predicted) for renewal in before]
-        self.all_copies = Renewal(comm, part.all_copies)
-        self._measure = [*self.all_copies.tokens(state.positions), *self._measure]
+        super().__init__(comm, part.plan, state, threads)
+        self.before = [renewal(self, exchange, self.predicted) for exchange in part.before]
+        self.all_copies = renewal(self, part.all_copies, self.predicted)
+        self._measure = [*renewal(self, part.all_copies, state.positions), *self._measure]
 
     def _blocked_groups(self) -> list[BlockedGroup]:
         return [BlockedGroup(planned) for planned in self.part.measured]
@@ -42,8 +41,7 @@ class PartSystem(CpuSystem):
         super().__init__(sweeps)
         project, relax = self.project, self.relax
         first = min(self.system.projected, default=None)
-        begin = sweeps.all_copies.tokens(sweeps.predicted)
-        self.project = lambda group: [*(begin if group == first else []), project(group)]
+        self.project = lambda group: [*(sweeps.all_copies if group == first else []), project(group)]
         self.relax = lambda color, omega=1.0: [*sweeps.before[color], relax(color, omega)]
 
 

@@ -1,12 +1,14 @@
 """Several ranks on this machine: what a frame of `corner-cloth` costs on each number of them, and on many by a model.
 
 Five iterations of the solver implicit, one thread a rank, the fastest frame of several, without and with reading all
-positions. Ranks and threads take turns for some rounds, of which the fastest counts: where cores and memory are shared
-with others, a machine is slow for minutes. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as many
+positions. Ranks and threads take turns, a second or less each: where cores and memory are shared with others, a machine
+is slow for minutes, or for moments. All that take turns are kept ready, about 8 GB for a million particles on two
+cores. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as many
 particles for each rank; `threads`, one process without MPI; `apart`, processes that have their shares of the particles
 and need nothing of each other, which is about what the machine can give; `model`. Speedup is over one rank, or over
-one thread (`threads`, `apart`), of the same round: the median over rounds, with the least and the most; in `weak` it
-is what the ranks do together over what one does alone. Efficiency is speedup over cores, and `core ns a particle`
+one thread (`threads`, `apart`), of the fastest frames in the same turn: the median over turns, with the least and the
+most, and beside it that of the fastest frames of all turns; in `weak` it is what the ranks do together over what one
+does alone. Efficiency is speedup over cores, and `core ns a particle`
 counts the time of all cores. Where the median of frames, with positions, is far above the best, other programs have
 held the cores, and the row says little. The residual is what the iterations leave of it, the median over the frames.
 
@@ -26,6 +28,7 @@ Networks: latency, bandwidth, and time for each level of an allreduce.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import ceil, log2, sqrt
 from typing import Any
@@ -33,12 +36,12 @@ from typing import Any
 import numpy as np
 
 from ..kernels.region import core_count
-from .ranks import ITERATIONS, Case, measured
+from .ranks import ITERATIONS, Case, Job
 
 NAME = "mpi-scaling"
 STRONG, WEAK = (10_000, 100_000, 1_000_000), 50_000  # particles; of each rank
 QUICK_STRONG, QUICK_WEAK = (2500,), 1250
-ROUNDS, COLORED_ROUNDS = 5, 2  # coloring a million particles takes long
+TURNS = 20
 KINDS = "strong", "threads", "weak", "colored", "apart"
 COLORED, COLORED_ITERATIONS = ("gauss-seidel", "vivace"), 10
 MODELLED = (2, 16, 100)  # ranks, each on a host of its own
@@ -47,7 +50,7 @@ NEIGHBORS, HALO_DEPTH, ROW_BYTES = 4, 2, 32
 
 @dataclass(frozen=True, order=True)
 class Measured:
-    """What the rows of all rounds are of."""
+    """What the rows of all turns are of."""
 
     kind: int  # its number among KINDS
     solver: str
@@ -79,13 +82,18 @@ NETWORKS = {
 def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[dict[str, Any]]:
     strong, weak = (QUICK_STRONG, QUICK_WEAK) if quick else (STRONG, WEAK)
     found: dict[Measured, list[dict[str, Any]]] = {}
-    for turn in range(1 if quick else ROUNDS):
-        for kind, ranks, cases in _jobs(strong, weak, colored=turn < COLORED_ROUNDS):
-            progress(f"round {turn + 1}: {kind}, {ranks or 1} processes")
-            for case, row in zip(cases, measured(cases, ranks, apart=kind == "apart"), strict=True):
-                key = Measured(KINDS.index(kind), case.solver, case.particles, ranks or 1, case.threads)
-                found.setdefault(key, []).append(row)
-                progress(f"round {turn + 1}: {case.solver}, {row['particles']} particles done")
+    for cases in _contests(strong, weak):
+        with ExitStack() as open_jobs:
+            jobs = {}
+            for one, case in cases.items():
+                progress(f"{KINDS[one.kind]}, {case.solver}, {one.particles} particles, {one.ranks} processes")
+                apart, on_ranks = KINDS[one.kind] == "apart", case.backend == "mpi" or one.ranks > 1
+                jobs[one] = open_jobs.enter_context(Job([case], one.ranks if on_ranks else None, apart))
+                jobs[one].make_ready()
+            for turn in range(1 if quick else TURNS):
+                progress(f"turn {turn + 1}, {next(iter(cases)).particles} particles")
+                for one, job in jobs.items():
+                    found.setdefault(one, []).append(job.measure())
     rows = [_row(one, found) for one in sorted(found)]
     alone = {row["particles"]: row["step ms"] for row in rows if row["kind"] == "strong" and row["ranks"] == 1}
     return rows + [
@@ -96,32 +104,36 @@ def run(quick: bool = False, progress: Callable[[str], None] = print) -> list[di
     ]
 
 
-def _jobs(strong: tuple[int, ...], weak: int, colored: bool) -> Iterator[tuple[str, int | None, list[Case]]]:
-    """Kinds of rows, the number of ranks or None for one process without them, and what is measured there."""
-    several = _up_to(core_count())
-    for ranks in several:
-        yield "strong", ranks, _sized(Case(0), strong)
-        yield "weak", ranks, _sized(Case(0), (ranks * weak,))
-    one, two = Case(0, backend="cpu"), Case(0, backend="cpu", threads=2)
-    yield "threads", None, [case for n in strong for like in (one, two) for case in _sized(like, (n,))]
-    for ranks in several[1:]:
-        yield "apart", ranks, _sized(one, strong)
-    if colored:
-        for solver in COLORED:
-            case = Case(0, solver=solver, iterations=COLORED_ITERATIONS)
-            for threads in (1, 2):
-                yield "colored", None, _sized(replace(case, backend="cpu", threads=threads), strong, 10)
-            for ranks in several[1:]:
-                yield "colored", ranks, _sized(case, strong, 10)
+def _contests(strong: tuple[int, ...], weak: int) -> Iterator[dict[Measured, Case]]:
+    """What is measured in turns."""
+    several, one = _up_to(core_count()), Case(0, backend="cpu")
+    for n in strong:
+        yield {
+            **_cases("strong", Case(0), n, several),
+            **_cases("threads", one, n, [1]),
+            **_cases("threads", replace(one, threads=2), n, [1]),
+            **_cases("apart", one, n, several[1:]),
+        }
+    yield {key: case for ranks in several for key, case in _cases("weak", Case(0), ranks * weak, [ranks]).items()}
+    for solver in COLORED:
+        ranked = Case(0, solver=solver, iterations=COLORED_ITERATIONS)
+        one = replace(ranked, backend="cpu")
+        for n in strong:
+            yield {
+                **_cases("colored", one, n, [1]),
+                **_cases("colored", replace(one, threads=2), n, [1]),
+                **_cases("colored", ranked, n, several[1:]),
+            }
 
 
-def _sized(case: Case, sizes: tuple[int, ...], least_frames: int = 40) -> list[Case]:
-    return [replace(case, particles=n, frames=frames_for(n, least_frames)) for n in sizes]
+def _cases(kind: str, like: Case, particles: int, several: list[int]) -> dict[Measured, Case]:
+    case = replace(like, particles=particles, frames=frames_for(particles))
+    return {Measured(KINDS.index(kind), case.solver, particles, ranks, case.threads): case for ranks in several}
 
 
-def frames_for(particles: int, least: int = 40) -> int:
-    """Frames that take long enough to find a quiet one, and not too long."""
-    return min(max(20_000_000 // particles, least), 400)
+def frames_for(particles: int) -> int:
+    """Frames of a turn: some, and not for too long."""
+    return min(max(2_000_000 // particles, 4), 100)
 
 
 def _up_to(cores: int) -> list[int]:
@@ -130,23 +142,25 @@ def _up_to(cores: int) -> list[int]:
 
 
 def _row(one: Measured, found: dict[Measured, list[dict[str, Any]]]) -> dict[str, Any]:
-    rounds, cores = found[one], one.ranks * one.threads
-    best = min(rounds, key=lambda row: row["step ms"])
+    turns, cores = found[one], one.ranks * one.threads
+    best = min(turns, key=lambda row: row["step ms"])
+    medians = {name: float(np.median([row[name] for row in turns])) for name in {"median ms", "residual"} & best.keys()}
     row = {"kind": KINDS[one.kind], "particles": best["particles"], "ranks": one.ranks, "threads": one.threads}
-    row |= {"frames": best["frames"], "step ms": best["step ms"]}
-    row |= {"with positions ms": best["best ms"], "median ms": best["median ms"]}
-    if "residual" in best:
-        row["relative residual"] = best["residual"]
+    row |= {"frames": sum(row["frames"] for row in turns), "step ms": best["step ms"]}
+    row |= {"with positions ms": min(row["best ms"] for row in turns), "median ms": medians["median ms"]}
+    if "residual" in medians:
+        row["relative residual"] = medians["residual"]
     if KINDS[one.kind] == "colored":
         row |= {"solver": one.solver, "messages": best["messages"], "rows a message": best["a message"]}
     base = next(found[other] for other in found if one.is_over(other))
-    speedups = [_rate(own) / _rate(alone) for own, alone in zip(rounds, base)]
+    speedups = [_rate(own) / _rate(alone) for own, alone in zip(turns, base, strict=True)]
     speedup = float(np.median(speedups))
     return {
         **row,
         "speedup": speedup,
         "least speedup": min(speedups),
         "most speedup": max(speedups),
+        "best over best": max(map(_rate, turns)) / max(map(_rate, base)),
         "efficiency": speedup / cores,
         "core ns a particle": 1e6 * cores / _rate(best),
     }

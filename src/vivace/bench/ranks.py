@@ -2,6 +2,11 @@
 
     for row in measured([Case(10_000, 40)], ranks=2):
 
+or several jobs in turns, so that none has a better hour of the machine than another:
+
+    with Job([Case(10_000)], 1) as one, Job([Case(10_000)], 2) as two:
+        rows = [(one.measure(), two.measure()) for turn in range(20)]
+
 Each row has `particles`, `blocks`, `rows of a block`, `frames`, milliseconds of a step (`step ms`, the best), the
 same with reading the positions (`best ms`, `median ms`). With the solver implicit it has the relative `residual` of the
 solves, their median; with others, on several ranks, the `messages` that the first one sends in a frame, and the rows of
@@ -14,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,6 +34,7 @@ from ..simulation import Simulation
 
 ITERATIONS, DT, DAMPING = 5, 1 / 25, 0.5
 FIRST_FRAMES = 2  # not timed
+NAP, PATIENCE = 5e-4, 60  # [s] between looks for a question; for a job to end
 
 
 @dataclass(frozen=True)
@@ -45,31 +51,64 @@ class Case:
     iterations: int = ITERATIONS
 
 
-def measured(cases: Sequence[Case], ranks: int | None, apart: bool = False) -> Iterator[dict[str, Any]]:
-    """A row for each case, in turn; all of them in one job of so many ranks, or in one process if that is None."""
-    command = [sys.executable, "-m", __name__, json.dumps([asdict(case) for case in cases]), str(int(apart))]
-    if ranks is not None:
-        extra("mpi4py", "mpi")
-        command = [*mpiexec_command(find_mpiexec(), ranks, []), *command]
-    with tempfile.TemporaryFile("w+") as complaints:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True) as job:
-            assert job.stdout is not None
-            try:
-                for line in job.stdout:
-                    yield json.loads(line)
-                job.wait()
-            finally:
-                job.kill()
-        if job.returncode:
-            complaints.seek(0)
-            raise RuntimeError(f"{ranks or 1} ranks ended with {job.returncode}: {complaints.read()}")
+class Job:
+    """Processes that measure cases when they are told to, and wait in between: several jobs can take turns.
 
-
-def measure(case: Case, scene: Scene, comm: Any = None) -> dict[str, Any]:
-    """A row of one case, measured here; frames on fewer threads than asked for do not count, unless all were.
-
-    comm: of processes with a simulation each; a frame lasts from the first that begins to the last that ends.
+    ranks: so many, or one process without MPI if that is None.
     """
+
+    def __init__(self, cases: Sequence[Case], ranks: int | None, apart: bool = False):
+        command = [sys.executable, "-m", __name__, json.dumps([asdict(case) for case in cases]), str(int(apart))]
+        if ranks is not None:
+            extra("mpi4py", "mpi")
+            command = [*mpiexec_command(find_mpiexec(), ranks, []), *command]
+        self.ranks, self._complaints = ranks, tempfile.TemporaryFile("w+")
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._complaints, text=True)
+
+    def make_ready(self, case: int = 0) -> None:
+        """Have the simulation of a case made, and let go of that of another."""
+        self._ask("ready", case)
+
+    def measure(self, case: int = 0) -> dict[str, Any]:
+        """A row of a case, whose simulation goes on from where it was."""
+        return self._ask("measure", case)
+
+    def _ask(self, what: str, case: int) -> dict[str, Any]:
+        questions, answers = self._process.stdin, self._process.stdout
+        assert questions is not None and answers is not None
+        try:
+            print(what, case, file=questions, flush=True)
+        except BrokenPipeError:
+            pass  # it has ended, and says why
+        line = answers.readline()
+        if not line:
+            self._process.kill()
+            ended = self._process.wait()
+            self._complaints.seek(0)
+            raise RuntimeError(f"{self.ranks or 1} ranks ended with {ended}: {self._complaints.read()}")
+        return json.loads(line)
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._complaints, self._process as process:
+            try:
+                process.communicate(timeout=PATIENCE)  # which ends what it reads from
+            finally:
+                process.kill()
+
+
+def measured(cases: Sequence[Case], ranks: int | None) -> Iterator[dict[str, Any]]:
+    """A row for each case, in turn; all of them in one job."""
+    with Job(cases, ranks) as job:
+        for number in range(len(cases)):
+            yield job.measure(number)
+
+
+def prepared(case: Case, scene: Scene) -> Simulation:
+    """The simulation of a case, after its first frames."""
     options = {"preconditioner": case.preconditioner, "blocks": case.blocks} if case.solver == "implicit" else {}
     simulation = Simulation(
         scene,
@@ -82,6 +121,14 @@ def measure(case: Case, scene: Scene, comm: Any = None) -> dict[str, Any]:
     )
     for _ in range(FIRST_FRAMES):
         simulation.step()
+    return simulation
+
+
+def measure(case: Case, simulation: Simulation, comm: Any = None) -> dict[str, Any]:
+    """A row of one case, measured here; frames on fewer threads than asked for do not count, unless all were.
+
+    comm: of processes with a simulation each; a frame lasts from the first that begins to the last that ends.
+    """
     times, residuals = [], []
     for _ in range(case.frames):
         if comm:
@@ -115,31 +162,59 @@ def measure(case: Case, scene: Scene, comm: Any = None) -> dict[str, Any]:
 
 
 def main(text: str, apart: bool = False) -> None:
+    """Answer the questions of a `Job`."""
     cases = [Case(**case) for case in json.loads(text)]
     if apart:
-        measure_apart(cases)
+        _answer_apart(cases)
         return
     if any(case.backend == "mpi" for case in cases):
         from ..backends.mpi_join import join
 
         join()
+    _answer(cases, iter(sys.stdin))
+
+
+def _answer(cases: Sequence[Case], questions: Iterable[str], comm: Any = None) -> None:
     setup, scenes = find("corner-cloth"), {}
-    for case in cases:
-        if case.particles not in scenes:
-            scenes = {case.particles: setup.make(setup.scale_for(case.particles))}
-        print(json.dumps(measure(case, scenes[case.particles])), flush=True)
+    chosen, simulation = "", None
+    for what, number in (question.split() for question in questions):
+        case = cases[int(number)]
+        if number != chosen:
+            chosen, simulation = number, None  # the last one goes before the next comes
+            particles = case.particles // (comm.size if comm else 1)
+            if particles not in scenes:
+                scenes = {particles: setup.make(setup.scale_for(particles))}
+            simulation = prepared(case, scenes[particles])
+        row = measure(case, simulation, comm) if simulation and what == "measure" else {}
+        if row and comm:
+            row["particles"] *= comm.size
+        if not comm or comm.rank == 0:
+            print(json.dumps(row), flush=True)
 
 
-def measure_apart(cases: Sequence[Case]) -> None:
-    comm, setup = extra("mpi4py.MPI", "mpi").COMM_WORLD, find("corner-cloth")
+def _answer_apart(cases: Sequence[Case]) -> None:
+    comm = extra("mpi4py.MPI", "mpi").COMM_WORLD
     try:
-        for case in cases:
-            row = measure(case, setup.make(setup.scale_for(case.particles // comm.size)), comm)
-            if comm.rank == 0:
-                print(json.dumps({**row, "particles": row["particles"] * comm.size}), flush=True)
+        _answer(cases, _told(comm), comm)
     except Exception as problem:
         print(f"{type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
         comm.Abort(1)  # else the others would wait
+
+
+def _told(comm: Any) -> Iterator[str]:
+    """The questions, which only the first process hears. Who waits sleeps: it is the turn of others."""
+    while True:
+        if comm.rank == 0:
+            question = sys.stdin.readline()
+            for rank in range(1, comm.size):
+                comm.send(question, rank)
+        else:
+            while not comm.Iprobe(source=0):
+                time.sleep(NAP)
+            question = comm.recv(source=0)
+        if not question:
+            return
+        yield question
 
 
 if __name__ == "__main__":

@@ -87,9 +87,9 @@ def compiled(function, **options):
     return cached(compile_with)
 
 
-def compiled_parallel(function):
+def compiled_parallel(function, **options):
     """Decorator: `compiled`, with `prange` over threads; an item may read only what was there before the loop."""
-    return compiled(function, parallel=True)
+    return compiled(function, parallel=True, **options)
 
 
 def _source(module, function):

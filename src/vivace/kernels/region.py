@@ -102,7 +102,8 @@ def portion(first, last, number, portions):
 
 
 @cache
-def _compiled_region():
+def _compiled_region(alone=True):
+    """`alone`: no other thread of Python runs meanwhile, as none has to; else all may."""
     digest = source_digest(barrier.wait.py_func, share.py_func)
 
     def run_region(table, schedule, ticks, clock, counter, contended, taken, threads, team):
@@ -134,12 +135,14 @@ def _compiled_region():
                             if number < portions:
                                 begin, end = portion(first, last, number, portions)
                                 call_kernel(sweep.kernel, addresses, begin, end)
-                long_waits += barrier.wait(counter, team)
+                waited = barrier.wait(counter, team)
+                if sweep.last - sweep.first >= threads:  # else some had nothing to do, and wait as they must
+                    long_waits += waited
             if thread == 0 and stage >= 0:
                 ticks[stage] += clock_ticks(clock) - since
             contended[thread] = long_waits
 
-    return compiled_parallel(run_region), compiled(run_region)
+    return compiled_parallel(run_region, nogil=not alone), compiled(run_region, nogil=not alone)
 
 
 def addresses_of(arguments):
@@ -190,16 +193,16 @@ def most_threads() -> int:
     return config.NUMBA_NUM_THREADS
 
 
-def run(table, schedule, stages, threads):
+def run(table, schedule, stages, threads, alone=True):
     """Run the sweeps of `table` in the order of `schedule` on `threads` threads.
 
     Returns the ticks of each stage, and the number of barriers at which a thread had to give its core away.
     """
-    (region, alone), ticks = _compiled_region(), np.zeros(stages, np.int64)
+    (region, one_thread), ticks = _compiled_region(alone), np.zeros(stages, np.int64)
     clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
     taken = np.zeros((2, threads, WORDS), np.int64)
     if threads == 1:  # no threads to start and to wait for
-        alone(table, schedule, ticks, clock, counter, contended, taken, 1, 1)
+        one_thread(table, schedule, ticks, clock, counter, contended, taken, 1, 1)
         return ticks, 0
     # Not one thread more than are used: an idle one must still be scheduled at the end.
     with threads_set(threads):
