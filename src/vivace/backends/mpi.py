@@ -224,6 +224,7 @@ class MpiSweeps:
         """The ranks get other parts: what is theirs is fetched before."""
         self.state.fetch_all()
         self.state._sweeps = None
+        self.rank.sweeps.close_channels()
         _current.discard(self)
 
     def _mind_balance(self) -> None:
@@ -293,6 +294,8 @@ class MpiSweeps:
 
     def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
         obey_interrupts()
+        if self.comm.size > 1 and self not in _current:
+            raise InputError("the ranks have gone over to a simulation that was made later; this one can only be read")
         if holds:  # as in a checkpoint of one process
             raise InputError(NoHolds.refusal)
         self._mind_balance()

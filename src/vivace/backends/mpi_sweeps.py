@@ -66,10 +66,21 @@ class Channel:
         finish = listed[1], len(received), received, mpi_function("MPI_Waitall"), handles, len(handles), statuses
         self.start = [sweeps.talk(start_kernel(wide), table, *start)]
         self.finish = [sweeps.talk(finish_kernel(wide), table, *finish)]
+        _open.add(self)
 
     def close(self) -> None:
         for request in self.requests:
             request.Free()
+        _open.discard(self)
+
+
+_open: set[Channel] = set()
+
+
+def close_all_channels() -> None:
+    """What is still open when all is over: some MPIs complain of it."""
+    for channel in list(_open):
+        channel.close()
 
 
 class RankSweeps(CpuSweeps):
@@ -98,9 +109,12 @@ class RankSweeps(CpuSweeps):
     def talk(self, kernel: Any, *arguments: Any) -> int:
         return self.sweep(TALK, kernel, 0, 1, self.failure, *arguments)
 
+    def close_channels(self) -> None:
+        while self.channels:
+            self.channels.pop().close()
+
     def close(self) -> None:
-        for channel in self.channels:
-            channel.close()
+        self.close_channels()
         super().close()
 
     def _sweep_through(self, schedule: np.ndarray) -> None:
