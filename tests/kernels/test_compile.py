@@ -40,6 +40,18 @@ def test_second_process_loads_from_the_disk_cache_and_sees_changed_sources(tmp_p
     assert hits().startswith("0 0 project_blocks")
 
 
+HITS_OF_TALK = """
+from vivace.kernels.talk import finish_kernel, gather_kernel, start_kernel
+print(*(kernel().cache_hits for kernel in (start_kernel, finish_kernel, gather_kernel)))
+"""
+
+
+def test_ranks_find_what_they_talk_with_on_disk(tmp_path):
+    shutil.copytree(SOURCE / "vivace", tmp_path / "vivace", ignore=shutil.ignore_patterns("__pycache__"))
+    hits = lambda: fresh_python(HITS_OF_TALK, source=tmp_path, NUMBA_CACHE_DIR="")  # noqa: E731
+    assert (hits(), hits()) == ("0 0 0", "1 1 1")
+
+
 HITS_OF_A_UNION = """
 import vivace as vv
 from vivace.kernels.collide import collide_kernel

@@ -31,15 +31,15 @@ def stand_in(count, answer=0):
 
 @pytest.mark.parametrize("number", [np.float32, np.float64])
 def test_rows_are_copied_before_they_are_sent_and_after_they_have_come(number):
-    table = np.arange(40, dtype=number).reshape(10, 4)
+    table, words = np.arange(40, dtype=number).reshape(10, 4), number().nbytes // 2
     rows, sent, failure, requests = np.array([7, 2], np.int32), np.zeros((2, 4), number), np.zeros(1, np.int32), 1234
     start, address, calls = stand_in(2)
-    run(start_kernel(number is np.float64), failure, table, rows, 2, sent, address, requests, 3)
+    run(start_kernel(), failure, table, words, rows, 2, sent, address, requests, 3)
     np.testing.assert_array_equal(sent, table[[7, 2]])
     assert calls == [(3, requests)] and failure[0] == 0
 
     finish, address, calls = stand_in(3)
-    run(finish_kernel(number is np.float64), failure, table, rows, 2, -sent, address, requests, 3, 99)
+    run(finish_kernel(), failure, table, words, rows, 2, -sent, address, requests, 3, 99)
     assert calls == [(3, requests, 99)]
     np.testing.assert_array_equal(table[[7, 2]], -sent)
     assert table[3, 0] == 12  # and no other row
@@ -58,14 +58,14 @@ def test_after_a_failure_nobody_talks_and_its_code_stays():
     rows = np.zeros(0, np.int32)
     bad, bad_address, bad_calls = stand_in(2, answer=17)
     good, good_address, good_calls = stand_in(3)
-    run(start_kernel(True), failure, nothing, rows, 0, nothing, bad_address, 0, 1)
-    run(finish_kernel(True), failure, nothing, rows, 0, nothing, good_address, 0, 1, 0)
-    run(start_kernel(True), failure, nothing, rows, 0, nothing, bad_address, 0, 1)
+    run(start_kernel(), failure, nothing, 4, rows, 0, nothing, bad_address, 0, 1)
+    run(finish_kernel(), failure, nothing, 4, rows, 0, nothing, good_address, 0, 1, 0)
+    run(start_kernel(), failure, nothing, 4, rows, 0, nothing, bad_address, 0, 1)
     assert failure[0] == 17 and len(bad_calls) == 1 and not good_calls
 
 
 def test_a_thread_without_the_item_says_nothing():
     failure, nothing, rows = np.zeros(1, np.int32), np.zeros((0, 4)), np.zeros(0, np.int32)
     function, address, calls = stand_in(2)
-    run(start_kernel(True), failure, nothing, rows, 0, nothing, address, 0, 1, items=(0, 0))
+    run(start_kernel(), failure, nothing, 4, rows, 0, nothing, address, 0, 1, items=(0, 0))
     assert not calls

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 import numpy as np
 
@@ -155,7 +155,9 @@ class MpiState(State):
                 self._sweeps.tell("change", name, rows, table[rows, :3])
 
     def write_records(self, path: Path, table: int, first: int) -> None:
-        assert self._sweeps is not None
+        if self._sweeps is None:
+            super().write_records(path, table, first)
+            return
         self.flush()
         for answer in self._sweeps.tell("write", str(path.resolve()), table, first, self.pieces):
             if isinstance(answer, OSError):
@@ -198,7 +200,8 @@ class MpiSweeps:
         self.comm = join()
         if threads > 1:
             warn_of_crowding(threads)
-            check_that_threads_may_talk()
+            if self.comm.size > 1:
+                check_that_threads_may_talk()
         check_for_ranks(plan)
         self.cut = cut_of(plan)
         if self.cut.blocks.total < self.comm.size:
@@ -211,7 +214,8 @@ class MpiSweeps:
         self.visits = ParticleNames(plan, "visits.", "visit", "settle")
         self.holds, self.rank, self._schedules = NoHolds(), Rank(self.comm), 0
         self.state = MpiState(plan, self.cut.blocks)
-        for other in list(_current):
+        finalize(self, self.rank.leave_part).atexit = False  # what was made ready for messages has to be freed
+        for other in list(_current) if self.comm.size > 1 else []:
             other.retire()
         self._prepared: dict[int, list[Token]] = {}
         self._give_parts(assign(self.cut.blocks, self.cut.blocks.costs, self.comm.size))
@@ -224,7 +228,7 @@ class MpiSweeps:
         """The ranks get other parts: what is theirs is fetched before."""
         self.state.fetch_all()
         self.state._sweeps = None
-        self.rank.sweeps.close_channels()
+        self.rank.leave_part()
         _current.discard(self)
 
     def _mind_balance(self) -> None:
@@ -294,7 +298,7 @@ class MpiSweeps:
 
     def begin_frame(self, ways: Ways, holds: Sequence[Hold], duration: float) -> None:
         obey_interrupts()
-        if self.comm.size > 1 and self not in _current:
+        if self not in _current:
             raise InputError("the ranks have gone over to a simulation that was made later; this one can only be read")
         if holds:  # as in a checkpoint of one process
             raise InputError(NoHolds.refusal)

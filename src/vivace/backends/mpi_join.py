@@ -21,7 +21,7 @@ from ..cluster.watchdog import VARIABLE, Pulse, Watch, address_towards
 from ..errors import InputError
 from ..kernels.region import core_count
 from .mpi_rank import Rank
-from .mpi_sweeps import close_all_channels
+from .mpi_sweeps import close_channels
 from .mpi_talk import COMMAND, send
 
 ENDINGS = signal.SIGINT, signal.SIGTERM
@@ -61,14 +61,14 @@ def join() -> Any:
         for ending in ENDINGS:
             signal.signal(ending, signal.SIG_IGN)  # the first rank is told too, and ends them
         Rank(comm).follow()
-        close_all_channels()
+        close_channels()
         pulse.end()
         sys.exit(0)
 
     def stop() -> None:
         for rank in range(1, comm.size):
             send(comm, ("stop", ()), rank, COMMAND)
-        close_all_channels()
+        close_channels()
         pulse.end()
 
     atexit.register(stop)

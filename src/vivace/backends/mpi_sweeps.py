@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checks import extra
 from ..errors import SimulationError
+from ..kernels import region
 from ..kernels.talk import finish_kernel, gather_kernel, start_kernel
 from ..plan import Plan
 from ..state import State
@@ -45,11 +46,12 @@ class Channel:
         takes: Sequence[tuple[int, np.ndarray | slice]],
     ):
         self.requests: list[Any] = []
+        self.handles = np.zeros(0, np.uint64)
         self.start: list[int] = []
         self.finish: list[int] = []
         if not gives and not takes:
             return
-        mpi, wide = extra("mpi4py.MPI", "mpi"), table.dtype == np.float64
+        mpi, words = extra("mpi4py.MPI", "mpi"), table[:1].nbytes // 8
         given, taken = [rows for _, rows in gives], [rows for _, rows in takes if not isinstance(rows, slice)]
         sent, received = (np.empty((sum(map(len, lists)), 4), table.dtype) for lists in (given, taken))
         places = iter(np.split(received, np.cumsum([len(rows) for rows in taken])))
@@ -59,25 +61,30 @@ class Channel:
         for (rank, _), rows_sent in zip(gives, np.split(sent, np.cumsum([len(rows) for rows in given]))):
             self.requests.append(sweeps.comm.Send_init(rows_sent, rank, ROWS))
         size = mpi._sizeof(mpi.Request)
-        handles = np.array([mpi._handleof(request) % (1 << 8 * size) for request in self.requests], f"u{size}")
+        handles = [mpi._handleof(request) % (1 << 8 * size) for request in self.requests]
+        self.handles = np.array(handles, f"u{size}")
         statuses = np.zeros(len(handles) * mpi._sizeof(mpi.Status), np.uint8)
         listed = [np.concatenate([np.zeros(0, np.int32), *lists]).astype(np.int32) for lists in (given, taken)]
-        start = listed[0], len(sent), sent, mpi_function("MPI_Startall"), handles, len(handles)
-        finish = listed[1], len(received), received, mpi_function("MPI_Waitall"), handles, len(handles), statuses
-        self.start = [sweeps.talk(start_kernel(wide), table, *start)]
-        self.finish = [sweeps.talk(finish_kernel(wide), table, *finish)]
+        start = listed[0], len(sent), sent, mpi_function("MPI_Startall"), self.handles, len(handles)
+        waited = mpi_function("MPI_Waitall"), self.handles, len(handles), statuses
+        finish = listed[1], len(received), received, *waited
+        self.start = [sweeps.talk(start_kernel(), table, words, *start)]
+        self.finish = [sweeps.talk(finish_kernel(), table, words, *finish)]
         _open.add(self)
 
     def close(self) -> None:
-        for request in self.requests:
-            request.Free()
+        """Free what was made ready: by its handles as they are now, which MPI may have changed."""
+        mpi = extra("mpi4py.MPI", "mpi")
+        for handle in self.handles:
+            mpi.Request.fromhandle(int(handle)).Free()
+        self.handles, self.requests = self.handles[:0], []
         _open.discard(self)
 
 
 _open: set[Channel] = set()
 
 
-def close_all_channels() -> None:
+def close_channels() -> None:
     """What is still open when all is over: some MPIs complain of it."""
     for channel in list(_open):
         channel.close()
@@ -107,14 +114,11 @@ class RankSweeps(CpuSweeps):
         return [self.talk(gather_kernel(), partial, *sums, mpi_function("MPI_Allreduce"), int(mpi.IN_PLACE), *handles)]
 
     def talk(self, kernel: Any, *arguments: Any) -> int:
-        return self.sweep(TALK, kernel, 0, 1, self.failure, *arguments)
-
-    def close_channels(self) -> None:
-        while self.channels:
-            self.channels.pop().close()
+        return self.sweep(TALK, kernel, 0, 1, self.failure, *arguments, least=region.ALONE)
 
     def close(self) -> None:
-        self.close_channels()
+        for channel in self.channels:
+            channel.close()
         super().close()
 
     def _sweep_through(self, schedule: np.ndarray) -> None:

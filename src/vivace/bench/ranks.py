@@ -34,7 +34,7 @@ from ..simulation import Simulation
 
 ITERATIONS, DT, DAMPING = 5, 1 / 25, 0.5
 FIRST_FRAMES = 2  # not timed
-NAP, PATIENCE = 5e-4, 60  # [s] between looks for a question; for a job to end
+NAP, PATIENCE = 5e-3, 60  # [s] between looks for a question; for a job to end
 
 
 @dataclass(frozen=True)
@@ -83,21 +83,26 @@ class Job:
             pass  # it has ended, and says why
         line = answers.readline()
         if not line:
-            self._process.kill()
-            ended = self._process.wait()
-            self._complaints.seek(0)
-            raise RuntimeError(f"{self.ranks or 1} ranks ended with {ended}: {self._complaints.read()}")
+            raise self._problem()
         return json.loads(line)
 
     def __enter__(self) -> "Job":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failed: object, *_: object) -> None:
         with self._complaints, self._process as process:
             try:
+                if failed:
+                    process.terminate()
                 process.communicate(timeout=PATIENCE)  # which ends what it reads from
             finally:
                 process.kill()
+            if process.returncode and not failed:
+                raise self._problem()
+
+    def _problem(self) -> RuntimeError:
+        self._complaints.seek(0)
+        return RuntimeError(f"{self.ranks or 1} ranks ended with {self._process.wait()}: {self._complaints.read()}")
 
 
 def measured(cases: Sequence[Case], ranks: int | None) -> Iterator[dict[str, Any]]:

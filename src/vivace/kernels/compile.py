@@ -151,6 +151,7 @@ def _pointer_to(target):
 
 
 floats_at, ints_at, doubles_at = _pointer_to(FLOATS), _pointer_to(INTS), _pointer_to(DOUBLES)
+words_at = _pointer_to(ADDRESSES)  # eight bytes each, whatever they mean
 
 
 @intrinsic

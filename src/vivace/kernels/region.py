@@ -36,6 +36,7 @@ SWEEP = np.dtype(
     ]
 )
 LEAST_PORTION = 64  # items: fewer are not worth it, where an item is eight constraints or particles, or less
+ALONE = 1 << 40  # the same for what one thread does while the others have to wait, however long it takes
 MOST_PORTIONS, HELPED = 6, 7  # of a share; others that a thread helps at most when it has done its own
 WORDS = 8  # of eight bytes in a cache line, so that threads do not disturb each other
 ADDRESSES_OFFSET = SWEEP.fields["addresses"][1]
@@ -102,7 +103,7 @@ def portion(first, last, number, portions):
 
 
 @cache
-def _compiled_region(alone=True):
+def _compiled_region(alone):
     """`alone`: no other thread of Python runs meanwhile, as none has to; else all may."""
     digest = source_digest(barrier.wait.py_func, share.py_func)
 
@@ -136,7 +137,7 @@ def _compiled_region(alone=True):
                                 begin, end = portion(first, last, number, portions)
                                 call_kernel(sweep.kernel, addresses, begin, end)
                 waited = barrier.wait(counter, team)
-                if sweep.last - sweep.first >= threads:  # else some had nothing to do, and wait as they must
+                if sweep.least < ALONE:
                     long_waits += waited
             if thread == 0 and stage >= 0:
                 ticks[stage] += clock_ticks(clock) - since
@@ -221,7 +222,7 @@ def runs_threads_together(threads) -> bool:
     if threads in _together:
         return True
     with threads_set(threads):
-        _compiled_region()[0](
+        _compiled_region(True)[0](
             np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, 8, 8, 1, (2, 1, WORDS))), 1, 1
         )  # starts them
         if numba.threading_layer() == "tbb":

@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .compile import doubles_at, floats_at, ints_at, kernel, source_digest
+from .compile import doubles_at, ints_at, kernel, source_digest, words_at
 from .lanes import value_function
 
 
@@ -28,53 +28,51 @@ def call_c(typing_context, function, arguments):
 
 
 @value_function
-def copy_row(target, to, source, at):
-    target[4 * to] = source[4 * at]
-    target[4 * to + 1] = source[4 * at + 1]
-    target[4 * to + 2] = source[4 * at + 2]
-    target[4 * to + 3] = source[4 * at + 3]
+def copy_row(target, to, source, at, words):
+    for i in range(words):
+        target[words * to + i] = source[words * at + i]
 
 
 @cache
-def start_kernel(wide):
-    """Copy rows to where they are sent from, and start to send and to receive. `wide`: rows have float64.
+def start_kernel():
+    """Copy rows to where they are sent from, and start to send and to receive.
 
-    Addresses: failure, table, rows, their number, what is sent, MPI_Startall, requests, their number.
+    Addresses: failure, table, words of eight bytes in a row, rows, their number, what is sent, MPI_Startall, requests,
+    their number.
     """
-    numbers_at = doubles_at if wide else floats_at
     digest = source_digest(copy_row)
 
     @kernel
     def start(addresses, first, last):
         _ = digest  # part of the cache key
-        failure, table, rows = ints_at(addresses[0]), numbers_at(addresses[1]), ints_at(addresses[2])
-        sent = numbers_at(addresses[4])
+        failure, table, rows = ints_at(addresses[0]), words_at(addresses[1]), ints_at(addresses[3])
+        sent = words_at(addresses[5])
         if first < last and failure[0] == 0:
-            for i in range(addresses[3]):
-                copy_row(sent, i, table, rows[i])
-            failure[0] = call_c(addresses[5], (addresses[7], addresses[6]))
+            for i in range(addresses[4]):
+                copy_row(sent, i, table, rows[i], addresses[2])
+            failure[0] = call_c(addresses[6], (addresses[8], addresses[7]))
 
     return start
 
 
 @cache
-def finish_kernel(wide):
-    """Wait until all is sent and received, and copy what has come to its rows. `wide`: rows have float64.
+def finish_kernel():
+    """Wait until all is sent and received, and copy what has come to its rows.
 
-    Addresses: failure, table, rows, their number, what was received, MPI_Waitall, requests, their number, statuses.
+    Addresses: failure, table, words of eight bytes in a row, rows, their number, what was received, MPI_Waitall,
+    requests, their number, statuses.
     """
-    numbers_at = doubles_at if wide else floats_at
     digest = source_digest(copy_row)
 
     @kernel
     def finish(addresses, first, last):
         _ = digest  # part of the cache key
-        failure, table, rows = ints_at(addresses[0]), numbers_at(addresses[1]), ints_at(addresses[2])
-        received = numbers_at(addresses[4])
+        failure, table, rows = ints_at(addresses[0]), words_at(addresses[1]), ints_at(addresses[3])
+        received = words_at(addresses[5])
         if first < last and failure[0] == 0:
-            failure[0] = call_c(addresses[5], (addresses[7], addresses[6], addresses[8]))
-            for i in range(addresses[3]):
-                copy_row(table, rows[i], received, i)
+            failure[0] = call_c(addresses[6], (addresses[8], addresses[7], addresses[9]))
+            for i in range(addresses[4]):
+                copy_row(table, rows[i], received, i, addresses[2])
 
     return finish
 
