@@ -213,7 +213,8 @@ class CpuImplicit:
         step = self._call(start_kernel(by_blocks) if first else descend_kernel(by_blocks), *vectors, *arrays)
         rows, springs = (self.direction, self.product, self.eights, self.net.ids), (self.net.bounds, self.net.neighbors)
         sums = self.coefficients, self.net.total, self.partial
-        multiply = self._call(multiply_kernel(), *rows, *springs, *self.ends, *sums)
+        fetched = self.residual, self.change, self.inverses(by_blocks)
+        multiply = self._call(multiply_kernel(by_blocks), *rows, *springs, *self.ends, *sums, *fetched)
         product = self._call(*self._pair(multiply, self._measure(by_blocks)))
         return Chain("solve", self.numbers[DONE:], step, product)
 

@@ -34,6 +34,7 @@ from .rows import (
     gather_rows,
     load_block,
     load_rows,
+    prefetch_block,
     prefetch_row,
     scatter_add,
     store_block,
@@ -47,10 +48,12 @@ ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(1e-30)
 # share of a free fall that the search begins with, PRODUCTS counts those of the matrix.
 MEASURE, FIRST, ALPHA, BETA, DONE, COUNT, TOLERANCE, ENERGY, MOTION, AFTER, WORK, FALLEN, PRODUCTS = range(13)
 NUMBERS = 13
-AXES, STRENGTHS, COEFFICIENTS, INVERSE_VALUES = 3, 2, 4, 6
+AXES, ROW, STRENGTHS, COEFFICIENTS, INVERSE_VALUES = 3, 4, 2, 4, 6
 # A smaller residual, relative to the first, changes nothing: far below, products would become 0 by rounding.
 LEAST = 1e-20
-AHEAD = 12  # slots: what is fetched so early has come when it is needed
+# What is fetched so early has come when it is needed: slots or claims into the first cache, slots into the second, and
+# eights of rows.
+AHEAD, FAR_AHEAD, ROWS_AHEAD = 12, 64, 16
 
 
 @value_function
@@ -206,6 +209,8 @@ def assemble_kernel():
                 while cleared < end and cleared <= eight + reach[block]:  # just before the first spring adds to them
                     for rows in (pulls, diagonals, others):
                         clear(rows, WIDTH * cleared, WIDTH * cleared + WIDTH)
+                    prefetch_block(positions, cleared + ROWS_AHEAD, ROW, 2)
+                    prefetch_block(velocities, cleared + ROWS_AHEAD, ROW, 2)
                     cleared += 1
                 here = load_rows(positions, eight)
                 velocity = faded(load_rows(velocities, eight), here[3], kept)
@@ -215,6 +220,7 @@ def assemble_kernel():
                 # Roots first, and alone: then several springs' long chains run side by side. What comes of them lies in
                 # the springs' places until w does.
                 for slot in range(begin, bounds[eight + 1]):
+                    prefetch_block(coefficients, slot + FAR_AHEAD, COEFFICIENTS, 2)
                     rest = widened(load_block(rests, kinds[2 * slot + 1], 1))
                     edge = sub(gather_rows(positions, neighbors, slot * WIDTH, 1), here)
                     inverse, stretch, tense = spring_shape(edge, rest)

@@ -231,34 +231,37 @@ def load_block(typing_context, values, block, count):
     return result(values, types.int64, count), generate
 
 
-def _prefetch(builder, pointer):
-    """Have a cache line fetched before it is loaded."""
+def _prefetch(builder, pointer, cache):
+    """Have a cache line fetched into the first or the second cache, before it is loaded."""
     byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
     function = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
-    read, keep, data = (ir.Constant(whole, number) for number in (0, 3, 1))
+    read, keep, data = (ir.Constant(whole, number) for number in (0, 4 - cache, 1))
     prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), function)
     builder.call(prefetch, [builder.bitcast(pointer, byte), read, keep, data])
 
 
 @intrinsic(prefer_literal=True)
-def prefetch_block(typing_context, values, block, count):
-    """Have the `count` values of eight constraints fetched, as `load_block` will load them."""
-    if not isinstance(count, types.IntegerLiteral):
+def prefetch_block(typing_context, values, block, count, cache):
+    """Have the `count` values of eight constraints fetched into cache 1 or 2, as `load_block` will load them.
+
+    What waits to come into the first cache takes one of few places, some two dozen lines; the second has more.
+    """
+    if not (isinstance(count, types.IntegerLiteral) and isinstance(cache, types.IntegerLiteral)):
         return None
     size = count.literal_value
 
     def generate(context, builder, signature, args):
         for i in range(size):
-            _prefetch(builder, _lanes_pointer(builder, args[0], args[1], size, i))
+            _prefetch(builder, _lanes_pointer(builder, args[0], args[1], size, i), cache.literal_value)
         return context.get_dummy_value()
 
-    return types.none(values, types.int64, count), generate
+    return types.none(values, types.int64, count, cache), generate
 
 
 @intrinsic
 def prefetch_row(typing_context, rows, row):
     def generate(context, builder, signature, args):
-        _prefetch(builder, _row_pointer(builder, *args))
+        _prefetch(builder, _row_pointer(builder, *args), 1)
         return context.get_dummy_value()
 
     return types.none(rows, types.int32), generate
