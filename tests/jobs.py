@@ -30,29 +30,31 @@ scene.add_collider(vv.Sphere(0.3, (0, -0.4, 0)))
 scene.add_collider(vv.Box((0.2, 0.2, 0.2)), motion=lambda t: (0.0, -0.8 + 0.3 * np.sin(t), 0.2))
 scene.blow(0.1, (0.5, 0.0, 0.3))
 solver = vv.ImplicitEuler(blocks=20, decomposition=sys.argv[4])
-simulation = vv.Simulation(scene, solver, iterations=5, dt=0.01, backend=backend)
-start = simulation.positions
+options = dict(iterations=5, dt=0.01, backend=backend, threads=int(sys.argv[5]) or None)
+simulation = vv.Simulation(scene, solver, **options)
+start, most_threads = simulation.positions, 0
 for frame in range(frames):
     if frame < 50:
         simulation.move_pins([0, 29], start[[0, 29]] + [0, 0.004 * (frame + 1), 0])
-    left = simulation.step().residual["stretch"]
+    report = simulation.step()
+    left, most_threads = report.residual["stretch"], max(most_threads, report.threads)
     if backend == "mpi" and frame == frames // 2:
         sweeps = simulation._sweeps
         sweeps.migrate((sweeps.owners + np.arange(len(sweeps.owners)) % 2).astype(np.int32) % sweeps.comm.size)
 results = dict(positions=simulation.positions, velocities=simulation.velocities, residual=[left.rms, left.largest])
 scene = vv.Scene()  # where nothing is in the way of a cloth, springs are measured with their energy
 scene.add_cloth(vv.Mesh.grid(30, 30), material=vv.MassSpring(100.0, damping=0.01)).pin([0, 29])
-simulation = vv.Simulation(scene, solver, iterations=5, dt=0.01, backend=backend)
+simulation = vv.Simulation(scene, solver, **options)
 free = list(simulation.run(10))[-1].residual["stretch"]
-np.savez(name, **results, free=[free.rms, free.largest], free_positions=simulation.positions)
+np.savez(name, **results, threads=most_threads, free=[free.rms, free.largest], free_positions=simulation.positions)
 """
 
 
-def run_program(folder, ranks, frames, name, mpiexec=MPIEXEC, decomposition="halves", **options):
+def run_program(folder, ranks, frames, name, mpiexec=MPIEXEC, decomposition="halves", threads=0, **options):
     (folder / "program.py").write_text(PROGRAM)
     start = [] if ranks is None else mpiexec_command(mpiexec, ranks)
     backend = "cpu" if ranks is None else "mpi"
-    command = [*start, sys.executable, "program.py", str(frames), name, backend, decomposition]
+    command = [*start, sys.executable, "program.py", str(frames), name, backend, decomposition, str(threads)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, **options)
     assert done.returncode == 0, done.stderr
     return np.load(folder / f"{name}.npz")

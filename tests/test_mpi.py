@@ -33,6 +33,16 @@ def test_same_bits_on_one_process_and_on_one_to_four_ranks_with_blocks_that_move
             np.testing.assert_allclose(found[name], expected[name], rtol=1e-6)
 
 
+@needs_mpiexec
+def test_same_bits_on_ranks_of_two_threads_of_which_any_may_talk(tmp_path):
+    """On two cores they take turns, which shows what does not wait for what it needs."""
+    expected = run_program(tmp_path, 1, 40, "alone")
+    found = run_program(tmp_path, 2, 40, "threads", threads=2)
+    assert found["threads"] == 2
+    for name in ("positions", "velocities", "free_positions"):
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
 MEMORY = """
 import os, sys, threading, time
 
@@ -211,7 +221,7 @@ scene = vv.Scene()
 scene.add_cloth(vv.Mesh.grid(30, 30), material=vv.MassSpring(200.0)).pin(0)
 simulation = vv.Simulation(scene, vv.ImplicitEuler(blocks=4), iterations=3, backend="mpi")
 simulation.step()
-table = weakref.ref(simulation._sweeps.rank.sweeps.implicit.direction)
+table = weakref.ref(simulation._sweeps.rank.sweeps.implicit.direction.base)  # which messages are sent from
 del simulation
 gc.collect()
 assert table() is None
@@ -227,13 +237,15 @@ def test_messages_that_are_ready_do_not_keep_a_simulation_in_memory(tmp_path):
 
 
 FAILING = """
-import vivace as vv
+import numpy as np, vivace as vv
 from mpi4py import MPI
+from vivace.backends.mpi_talk import ROWS
 scene = vv.Scene()
 scene.add_cloth(vv.Mesh.grid(30, 30), material=vv.MassSpring(200.0)).pin(0)
 simulation = vv.Simulation(scene, vv.ImplicitEuler(blocks=4), iterations=3, backend="mpi")
 simulation.step()
-simulation._sweeps.rank.sweeps.failure[0] = MPI.ERR_TRUNCATE  # as if a message had been too long
+too_long = np.zeros(100_000)
+MPI.COMM_WORLD.Isend(too_long, 1, ROWS)
 simulation.step()
 """
 
@@ -243,7 +255,7 @@ def test_what_fails_within_mpi_ends_the_job_and_is_named(tmp_path):
     (tmp_path / "failing.py").write_text(FAILING)
     command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "failing.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode != 0 and re.search("(?i)vivace: rank 0: Exception: .*truncat", done.stderr), done.stderr
+    assert done.returncode != 0 and re.search("(?i)vivace: rank 1: Exception: .*truncat", done.stderr), done.stderr
 
 
 def test_an_srun_without_mpi_is_told_what_is_missing(tmp_path):

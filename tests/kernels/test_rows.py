@@ -42,7 +42,8 @@ def add_up(addresses, first, last):
     """Rows are added to the rows that are named, and then to themselves."""
     rows, order, sums = doubles_at(addresses[0]), ints_at(addresses[1]), doubles_at(addresses[2])
     for block in range(first, last):
-        prefetch_block(rows, block + 1, 4)
+        prefetch_block(rows, block + 1, 4, 1)
+        prefetch_block(rows, block + 9, 4, 2)  # beyond the end, which is no read
         prefetch_row(sums, order[8 * block])
         row = load_rows(rows, block)
         scatter_add(sums, order, 8 * block, 1, row)

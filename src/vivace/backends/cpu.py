@@ -106,7 +106,7 @@ class Team:
 class CpuSweeps:
     """Each sweep is a row of the table that the parallel region runs through; its number is its token."""
 
-    alone = True  # other threads of the process wait until a run is over
+    keeps_lock = True  # other threads of the process wait until a run is over
 
     def __init__(self, plan: Plan, state: State, threads: int):
         self.plan, self.state, self.team = plan, state, Team(threads)
@@ -331,7 +331,7 @@ class CpuSweeps:
             schedule = schedule[self._table["first"][schedule] < self._table["last"][schedule]]
         start = time.perf_counter()
         threads = self.team.size()
-        ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads, self.alone)
+        ticks, long_waits = region.run(self._table, schedule, len(self._stages), threads, self.keeps_lock)
         self._waits += long_waits
         self._barriers += len(schedule)
         self._ticks += ticks

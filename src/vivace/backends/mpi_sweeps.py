@@ -47,6 +47,7 @@ class Channel:
     ):
         self.requests: list[Any] = []
         self.handles = np.zeros(0, np.uint64)
+        self.statuses: list[Any] = []  # of the requests, when they have been waited for
         self.start: list[int] = []
         self.finish: list[int] = []
         if not gives and not takes:
@@ -63,7 +64,8 @@ class Channel:
         size = mpi._sizeof(mpi.Request)
         handles = [mpi._handleof(request) % (1 << 8 * size) for request in self.requests]
         self.handles = np.array(handles, f"u{size}")
-        statuses = np.zeros(len(handles) * mpi._sizeof(mpi.Status), np.uint8)
+        statuses = np.zeros((len(handles), mpi._sizeof(mpi.Status)), np.uint8)
+        self.statuses = list(statuses)
         listed = [np.concatenate([np.zeros(0, np.int32), *lists]).astype(np.int32) for lists in (given, taken)]
         start = listed[0], len(sent), sent, mpi_function("MPI_Startall"), self.handles, len(handles)
         waited = mpi_function("MPI_Waitall"), self.handles, len(handles), statuses
@@ -93,7 +95,7 @@ def close_channels() -> None:
 class RankSweeps(CpuSweeps):
     """The sweeps of a part. Other threads of the process go on meanwhile: one of them gives signs of life."""
 
-    alone = False
+    keeps_lock = False
 
     def __init__(self, comm: Any, plan: Plan, state: State, threads: int):
         self.comm, self.failure = comm, np.zeros(1, np.int32)
@@ -114,7 +116,7 @@ class RankSweeps(CpuSweeps):
         return [self.talk(gather_kernel(), partial, *sums, mpi_function("MPI_Allreduce"), int(mpi.IN_PLACE), *handles)]
 
     def talk(self, kernel: Any, *arguments: Any) -> int:
-        return self.sweep(TALK, kernel, 0, 1, self.failure, *arguments, least=region.ALONE)
+        return self.sweep(TALK, kernel, 0, 1, self.failure, *arguments, least=region.ONE_THREAD)
 
     def close(self) -> None:
         for channel in self.channels:
@@ -125,7 +127,19 @@ class RankSweeps(CpuSweeps):
         super()._sweep_through(schedule)
         if self.failure[0]:
             code, self.failure[0] = int(self.failure[0]), 0
-            raise extra("mpi4py.MPI", "mpi").Exception(code)
+            raise extra("mpi4py.MPI", "mpi").Exception(self._cause(code))
+
+    def _cause(self, code: int) -> int:
+        """What went wrong with a message, where MPI only says that it was one of several."""
+        mpi = extra("mpi4py.MPI", "mpi")
+        if mpi.Get_error_class(code) != mpi.ERR_IN_STATUS:
+            return code
+        for found in (found for channel in self.channels for found in channel.statuses):
+            status = mpi.Status()
+            ctypes.memmove(mpi._addressof(status), found.ctypes.data, len(found))
+            if status.Get_error() not in (mpi.SUCCESS, mpi.ERR_PENDING):
+                return status.Get_error()
+        return code
 
     def _outcome(self) -> Outcome:
         outcome = super()._outcome()

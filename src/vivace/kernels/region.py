@@ -36,7 +36,7 @@ SWEEP = np.dtype(
     ]
 )
 LEAST_PORTION = 64  # items: fewer are not worth it, where an item is eight constraints or particles, or less
-ALONE = 1 << 40  # the same for what one thread does while the others have to wait, however long it takes
+ONE_THREAD = 1 << 40  # the same for what one thread does while the others have to wait, however long it takes
 MOST_PORTIONS, HELPED = 6, 7  # of a share; others that a thread helps at most when it has done its own
 WORDS = 8  # of eight bytes in a cache line, so that threads do not disturb each other
 ADDRESSES_OFFSET = SWEEP.fields["addresses"][1]
@@ -103,8 +103,8 @@ def portion(first, last, number, portions):
 
 
 @cache
-def _compiled_region(alone):
-    """`alone`: no other thread of Python runs meanwhile, as none has to; else all may."""
+def _compiled_region(keeps_lock):
+    """`keeps_lock`: no other thread of Python runs meanwhile, as none has to; else all may."""
     digest = source_digest(barrier.wait.py_func, share.py_func)
 
     def run_region(table, schedule, ticks, clock, counter, contended, taken, threads, team):
@@ -137,13 +137,13 @@ def _compiled_region(alone):
                                 begin, end = portion(first, last, number, portions)
                                 call_kernel(sweep.kernel, addresses, begin, end)
                 waited = barrier.wait(counter, team)
-                if sweep.least < ALONE:
+                if sweep.least < ONE_THREAD:
                     long_waits += waited
             if thread == 0 and stage >= 0:
                 ticks[stage] += clock_ticks(clock) - since
             contended[thread] = long_waits
 
-    return compiled_parallel(run_region, nogil=not alone), compiled(run_region, nogil=not alone)
+    return compiled_parallel(run_region, nogil=not keeps_lock), compiled(run_region, nogil=not keeps_lock)
 
 
 def addresses_of(arguments):
@@ -194,12 +194,12 @@ def most_threads() -> int:
     return config.NUMBA_NUM_THREADS
 
 
-def run(table, schedule, stages, threads, alone=True):
+def run(table, schedule, stages, threads, keeps_lock=True):
     """Run the sweeps of `table` in the order of `schedule` on `threads` threads.
 
     Returns the ticks of each stage, and the number of barriers at which a thread had to give its core away.
     """
-    (region, one_thread), ticks = _compiled_region(alone), np.zeros(stages, np.int64)
+    (region, one_thread), ticks = _compiled_region(keeps_lock), np.zeros(stages, np.int64)
     clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
     taken = np.zeros((2, threads, WORDS), np.int64)
     if threads == 1:  # no threads to start and to wait for
