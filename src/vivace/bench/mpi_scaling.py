@@ -1,7 +1,7 @@
 """Several ranks on this machine: what a frame of `corner-cloth` costs on each number of them, and on many by a model.
 
 Five iterations of the solver implicit, one thread a rank, the fastest frame of several, without and with reading all
-positions. Ranks and threads take turns, a second or less each: where cores and memory are shared with others, a machine
+positions. Ranks and threads take turns of some seconds: where cores and memory are shared with others, a machine
 is slow for minutes, or for moments. All that take turns are kept ready, about 8 GB for a million particles on two
 cores. Kinds of rows: `strong`, the same particles on more ranks; `weak`, as many
 particles for each rank; `threads`, one process without MPI; `apart`, processes that have their shares of the particles
@@ -132,8 +132,8 @@ def _cases(kind: str, like: Case, particles: int, several: list[int]) -> dict[Me
 
 
 def frames_for(particles: int) -> int:
-    """Frames of a turn: some, and not for too long."""
-    return min(max(2_000_000 // particles, 4), 100)
+    """Frames of a turn: some, and not for too long. The first ones are slow, since others had the caches and memory."""
+    return min(max(2_000_000 // particles, 12), 100)
 
 
 def _up_to(cores: int) -> list[int]:
