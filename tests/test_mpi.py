@@ -20,6 +20,8 @@ from vivace.cluster import RANK_NAMES, SIZE_NAMES, in_job, told_size
 from vivace.cluster.launch import mpiexec_command
 
 pytest.importorskip("mpi4py", reason="needs pip install 'vivace[mpi]'")
+affinity = getattr(os, "sched_getaffinity", lambda _: ())
+needs_two_cores = pytest.mark.skipif(len(affinity(0)) < 2, reason="needs two cores")
 
 
 @needs_mpiexec
@@ -34,6 +36,7 @@ def test_same_bits_on_one_process_and_on_one_to_four_ranks_with_blocks_that_move
 
 
 @needs_mpiexec
+@needs_two_cores
 def test_same_bits_on_ranks_of_two_threads_of_which_any_may_talk(tmp_path):
     """On two cores they take turns, which shows what does not wait for what it needs."""
     expected = run_program(tmp_path, 1, 40, "alone")
@@ -337,7 +340,7 @@ print(mpi_join.most_threads())
 
 
 @needs_mpiexec
-@pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="needs two cores")
+@needs_two_cores
 def test_ranks_with_a_core_each_do_not_crowd(tmp_path):
     (tmp_path / "bound.py").write_text(BOUND)
     command = [*mpiexec_command(MPIEXEC, 2), sys.executable, "bound.py"]
