@@ -51,6 +51,11 @@ class Net:
         return (self.starts // WIDTH).astype(np.int32)
 
     @property
+    def rows_of_a_block(self) -> int:
+        """Those of the largest."""
+        return int(np.diff(self.starts).max(initial=WIDTH))
+
+    @property
     def sizes(self) -> dict[str, int]:
         """How many springs there are in the group, if there is one."""
         slots = np.bincount(self.kinds[:, 0], minlength=len(self.strengths))

@@ -27,8 +27,8 @@ def add_neighbors(addresses, first, last):
 
 
 @cfunc(SIGNATURE, **OPTIONS)
-def wait_for_the_last(addresses, first, last):
-    """The item 0 is done when the last one of its share is, which another thread has to take: for ten seconds or so."""
+def wait_for_another(addresses, first, last):
+    """The item 0 is done when another one of its share is, which another thread has to take: for ten seconds or so."""
     done, waited_for = addresses[0], addresses[1]
     for item in range(first, last):
         looks = 0
@@ -38,9 +38,9 @@ def wait_for_the_last(addresses, first, last):
             count_up(done + 8 * item)
 
 
-def sweep(kernel, first, last, *arguments, stage=0, least=1):
+def sweep(kernel, first, last, *arguments, stage=0, least=1, grain=1):
     addresses = [argument.ctypes.data if isinstance(argument, np.ndarray) else argument for argument in arguments]
-    return kernel.address, first, last, stage, least, addresses + [0] * (region.ARGUMENTS - len(addresses))
+    return kernel.address, first, last, stage, least, grain, addresses + [0] * (region.ARGUMENTS - len(addresses))
 
 
 @pytest.mark.parametrize("threads", range(1, 9))
@@ -50,6 +50,16 @@ def test_shares_of_the_threads_are_the_whole_range_in_order(threads, first, last
     assert [item for begin, end in shares for item in range(begin, end)] == list(range(first, last))
     sizes = [end - begin for begin, end in shares]
     assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("threads", range(1, 9))
+@pytest.mark.parametrize(("first", "last", "grain"), [(0, 0, 3), (2, 3, 8), (3, 100, 8), (0, 1251, 64)])
+def test_shares_are_whole_grains_and_nobody_has_two_grains_more_than_another(threads, first, last, grain):
+    shares = [region.share(first, last, thread, threads, grain) for thread in range(threads)]
+    assert [item for begin, end in shares for item in range(begin, end)] == list(range(first, last))
+    assert all((begin - first) % grain == 0 for begin, end in shares if begin < end)
+    grains = [-(-(end - begin) // grain) for begin, end in shares]
+    assert max(grains) - min(grains) <= 1
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 64, 1000, 4097])
@@ -66,17 +76,19 @@ def test_who_is_done_takes_portions_of_who_is_not():
     if region.core_count() < 2 or not region.runs_threads_together(2):
         pytest.skip("two threads cannot run at once here")
     size = 64
-    _, end = region.share(0, size, 0, 2)
+    first, end = region.share(0, size, 0, 2)
+    portions = region.portion_count(end - first, 1)
+    latest, _ = region.portion(first, end, portions - 2, portions)  # the last portion is left to its owner
     done = np.zeros(size, np.int64)
-    region.run(np.array([sweep(wait_for_the_last, 0, size, done, end - 1)], region.SWEEP), np.array([0]), 1, 2)
+    region.run(np.array([sweep(wait_for_another, 0, size, done, latest)], region.SWEEP), np.array([0]), 1, 2)
     np.testing.assert_array_equal(done, 1)
 
 
-@pytest.mark.parametrize("least", [1, 3, 64])
+@pytest.mark.parametrize(("least", "grain"), [(1, 1), (3, 1), (64, 1), (1, 16), (3, 200)])
 @each_thread_count
-def test_every_item_is_visited_as_often_as_it_is_scheduled(threads, least):
+def test_every_item_is_visited_as_often_as_it_is_scheduled(threads, least, grain):
     visits = np.zeros(100, np.int32)
-    items = [sweep(count_visits, *range_, visits, least=least) for range_ in [(0, 100), (90, 93)]]
+    items = [sweep(count_visits, *range_, visits, least=least, grain=grain) for range_ in [(0, 100), (90, 93)]]
     table = np.array(items, region.SWEEP)
     region.run(table, np.array([0, 1, 1, 0]), 1, threads)
     np.testing.assert_array_equal(visits, [4 if 90 <= item < 93 else 2 for item in range(100)])

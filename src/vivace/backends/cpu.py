@@ -121,11 +121,13 @@ class CpuSweeps:
         self._stages: list[str] = []
         self.blocked_groups = self._blocked_groups()
         pairs = len(state.positions) // 2
+        # Threads have the same rows in all sweeps: a row that another core has written comes slowly.
+        together = 1 if plan.net is None else plan.net.rows_of_a_block // 2
         flight = self.predicted, state.positions, state.velocities, self.motion
         self.predict = self.sweep("integrate", predict_kernel(), 0, pairs, *flight)
         self.update_velocities = self.sweep("integrate", update_kernel(), 0, pairs, *flight)
         self._keep = [
-            self.sweep("integrate", copy_kernel(), 0, pairs, copy, rows)
+            self.sweep("integrate", copy_kernel(), 0, pairs, copy, rows, grain=together)
             for copy, rows in zip(self._kept, (state.positions, state.velocities))
         ]
         self._sizes = plan.sizes
@@ -369,41 +371,44 @@ class CpuSweeps:
             vars(one).clear()
         vars(self).clear()
 
-    def sweep(self, stage: str, kernel, first: int, last: int, *arguments, least: int | None = None) -> int:
+    def sweep(
+        self, stage: str, kernel, first: int, last: int, *arguments, least: int | None = None, grain: int = 1
+    ) -> int:
         """A new row of the table: a kernel, its items, and the arrays and whole numbers that it reads.
 
         least: so many items are worth a portion of their own, which another thread may take.
+        grain: so many items belong to the same thread, before others help.
         """
         least = region.LEAST_PORTION if least is None else least
         if stage not in self._stages:
             self._stages.append(stage)
         self._alive.append(arguments)
-        self._rows.append(_row(self._stages.index(stage), least, kernel, first, last, arguments))
+        self._rows.append(_row(self._stages.index(stage), least, grain, kernel, first, last, arguments))
         return len(self._rows) - 1
 
     def replace(self, token: int, kernel, first: int, last: int, *arguments) -> None:
         """Give a sweep other items or arrays."""
         self._alive[token] = arguments
-        stage, least = self._rows[token][3:5]
-        self._rows[token] = _row(stage, least, kernel, first, last, arguments)
+        stage, least, grain = self._rows[token][3:6]
+        self._rows[token] = _row(stage, least, grain, kernel, first, last, arguments)
         if token < len(self._table):
             self._table[token] = self._rows[token]
 
     def replace_all(self, tokens: Sequence[int], kernel, firsts: np.ndarray, lasts: np.ndarray, *arguments) -> None:
         """The same for sweeps that differ in their items only: arrays are looked up once."""
-        addresses = _row(0, 0, kernel, 0, 0, arguments)[-1]
+        addresses = _row(0, 0, 1, kernel, 0, 0, arguments)[-1]
         for token, first, last in zip(tokens, firsts, lasts):
             self._alive[token] = arguments
-            self._rows[token] = kernel.address, first, last, *self._rows[token][3:5], addresses
+            self._rows[token] = kernel.address, first, last, *self._rows[token][3:6], addresses
         if tokens and max(tokens) < len(self._table):
             changed, chosen = self._table, list(tokens)
             changed["kernel"][chosen], changed["addresses"][chosen] = kernel.address, addresses
             changed["first"][chosen], changed["last"][chosen] = firsts, lasts
 
 
-def _row(stage: int, least: int, kernel, first: int, last: int, arguments: tuple) -> tuple:
+def _row(stage: int, least: int, grain: int, kernel, first: int, last: int, arguments: tuple) -> tuple:
     addresses = region.addresses_of(arguments)
-    return kernel.address, first, last, stage, least, addresses + [0] * (region.ARGUMENTS - len(addresses))
+    return kernel.address, first, last, stage, least, grain, addresses + [0] * (region.ARGUMENTS - len(addresses))
 
 
 BACKENDS = {"cpu": CpuSweeps}

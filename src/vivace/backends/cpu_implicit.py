@@ -17,7 +17,7 @@ from ..kernels.conjugate import (
     start_kernel,
     sum_kernel,
 )
-from ..kernels.early import follow_kernel, forget_kernel, once_kernel, pair_kernel, rest_kernel
+from ..kernels.early import follow_kernel, forget_kernel, in_turn_kernel, once_kernel, pair_kernel, rest_kernel
 from ..kernels.flight import (
     accelerate_kernel,
     arrive_kernel,
@@ -45,6 +45,7 @@ from ..kernels.region import addresses_of
 from ..state import aligned
 from . import Solve
 from .guard import shorten_until_balanced
+from .turns import Turns, turns_of
 
 if TYPE_CHECKING:
     from .cpu import CpuSweeps
@@ -113,7 +114,7 @@ class CpuImplicit:
         self._sum, self.inverses = cache(self._make_sum), cache(self._make_inverses)
         self._assemble, self._measure = cache(self._make_assemble), cache(self._make_measure)
         self.search, self.measure_rest = cache(self._make_search), cache(self._make_measure_rest)
-        self.follow = cache(self._make_follow)
+        self.turns, self.follow = cache(self._make_turns), cache(self._make_follow)
 
     def assemble(self, tolerance: float, by_blocks: bool) -> Sequence[Any]:
         self.numbers[TOLERANCE] = max(tolerance, LEAST)
@@ -160,7 +161,7 @@ class CpuImplicit:
         return Solve(int(self.numbers[COUNT]), float(np.sqrt(self.numbers[MEASURE] / first)) if first > 0 else 0.0)
 
     def _row(self, stage: str, kernel: Any, last: int, *arguments: Any) -> int:
-        return self.sweeps.sweep(stage, kernel, 0, last, *arguments)
+        return self.sweeps.sweep(stage, kernel, 0, last, *arguments, grain=self.net.rows_of_a_block // WIDTH)
 
     def _blocks(self, stage: str, kernel: Any, *arguments: Any) -> int:
         return self.sweeps.sweep(stage, kernel, 0, len(self.net.ids), *arguments, least=1)
@@ -177,8 +178,12 @@ class CpuImplicit:
         return self._blocks(stage, rest_kernel(), self.counts, *self.counts.shape, self.early, *other)
 
     def _make_follow(self, chain: Chain, first: int, last: int) -> int:
-        arrays = chain.idle, *self.creditors, *self._once(chain), *chain.second
-        return self.sweeps.sweep(chain.stage, follow_kernel(), first, last, *arrays, least=1)
+        turns = self.turns(first, last)
+        arrays = chain.idle, turns.needed, turns.bounds, *self._once(chain), *chain.second, turns.order
+        return self.sweeps.sweep(chain.stage, follow_kernel(), 0, len(turns.order), *arrays, least=1)
+
+    def _make_turns(self, first: int, last: int) -> Turns:
+        return turns_of(self.creditors, self.debtors, first, last, self.sweeps.team.most)
 
     def lead(self, chain: Chain, blocks: np.ndarray) -> int:
         """A sweep of the first kernel on some blocks alone, which are then done with it."""
@@ -204,7 +209,8 @@ class CpuImplicit:
         masses = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
         assemble = self._call(assemble_kernel(), *rows, *springs)
         weigh = self._call(weigh_kernel(by_blocks), *rows, *masses)
-        return self._blocks("assemble", *self._pair(assemble, weigh)), self._rest("assemble", weigh)
+        both, order = self._call(*self._pair(assemble, weigh)), self.turns(0, len(net.ids)).order
+        return self._blocks("assemble", in_turn_kernel(), *both, order), self._rest("assemble", weigh)
 
     def _make_search(self, by_blocks: bool, first: bool) -> Chain:
         """The step of the last iteration, or from the fall; then a product of the matrix, measured if it can be."""
@@ -213,8 +219,7 @@ class CpuImplicit:
         step = self._call(start_kernel(by_blocks) if first else descend_kernel(by_blocks), *vectors, *arrays)
         rows, springs = (self.direction, self.product, self.eights, self.net.ids), (self.net.bounds, self.net.neighbors)
         sums = self.coefficients, self.net.total, self.partial
-        fetched = self.residual, self.change, self.inverses(by_blocks)
-        multiply = self._call(multiply_kernel(by_blocks), *rows, *springs, *self.ends, *sums, *fetched)
+        multiply = self._call(multiply_kernel(), *rows, *springs, *self.ends, *sums)
         product = self._call(*self._pair(multiply, self._measure(by_blocks)))
         return Chain("solve", self.numbers[DONE:], step, product)
 

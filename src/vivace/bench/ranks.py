@@ -159,7 +159,7 @@ def measure(case: Case, simulation: Simulation, comm: Any = None) -> dict[str, A
     }
     net = simulation.plan.net
     if net is not None:
-        sizes = {"blocks": net.total, "rows of a block": int(np.diff(net.starts).max())}
+        sizes = {"blocks": net.total, "rows of a block": net.rows_of_a_block}
         return {**row, **sizes, "residual": float(np.median(residuals))}
     sweeps: Any = simulation._sweeps
     messages = sweeps.rank.part.messages(case.iterations) if case.backend == "mpi" else []

@@ -23,11 +23,10 @@ from .implicit import (
     FALLEN,
     FAR_AHEAD,
     FIRST,
-    INVERSE_VALUES,
+    LIST_AHEAD,
     MEASURE,
     MOTION,
     PRODUCTS,
-    ROW,
     TOLERANCE,
     WORK,
     ZERO,
@@ -112,14 +111,12 @@ def descend_kernel(by_blocks):
 
 
 @cache
-def multiply_kernel(by_blocks):
+def multiply_kernel():
     """The matrix times the direction: what each block's springs add to its own rows, and to its dues.
 
-    Rows that are pinned get something too, which the preconditioner leaves out. A product computes while the step after
-    it waits for memory, so it has what the next block's step needs fetched. Partial sum 1: the product with the
+    Rows that are pinned get something too, which the preconditioner leaves out. Partial sum 1: the product with the
     direction, that of masses and of springs. Addresses: direction, product, first eights, ids, bounds, neighbors,
-    outside, targets, first dues, reach, coefficients, number of blocks in all, partial sums, residual, change,
-    inverses.
+    outside, targets, first dues, reach, coefficients, number of blocks in all, partial sums.
     """
     digest = source_digest(times_spring)
 
@@ -131,20 +128,12 @@ def multiply_kernel(by_blocks):
         neighbors, outside, targets = ints_at(addresses[5]), ints_at(addresses[6]), ints_at(addresses[7])
         dues, reach, coefficients = ints_at(addresses[8]), ints_at(addresses[9]), doubles_at(addresses[10])
         sums, partial, nothing = addresses[11], doubles_at(addresses[12]), spread_wide(ZERO)
-        residual, change = doubles_at(addresses[13]), doubles_at(addresses[14])
         for block in range(first, last):
             clear(product, dues[block], dues[block + 1])
             total, begun, end = nothing, eights[block], eights[block + 1]
-            size = end - begun
             for eight in range(eights[block], end):
                 # Rows begin with their mass just before the first spring adds to them.
                 while begun < end and begun <= eight + reach[block]:
-                    prefetch_block(residual, begun + size, AXES, 2)
-                    prefetch_block(change, begun + size, AXES, 2)
-                    prefetch_block(product, begun + size, ROW, 2)
-                    prefetch_block(direction, begun + size, ROW, 2)
-                    if by_blocks:
-                        prefetch_block(floats_at(addresses[15]), begun + size, INVERSE_VALUES, 2)
                     p = load_rows(direction, begun)
                     q = (p[3] * p[0], p[3] * p[1], p[3] * p[2], nothing)
                     store_rows(product, begun, q)
@@ -157,6 +146,7 @@ def multiply_kernel(by_blocks):
                 for slot in range(begin, bounds[eight + 1]):
                     u = sub(gather_rows(direction, neighbors, slot * WIDTH, 1), p)
                     alpha, wx, wy, wz = load_block(coefficients, slot, COEFFICIENTS)
+                    prefetch_block(neighbors, slot + LIST_AHEAD, 1, 1)
                     prefetch_block(coefficients, slot + AHEAD, COEFFICIENTS, 1)
                     prefetch_block(coefficients, slot + FAR_AHEAD, COEFFICIENTS, 2)
                     pull = times_spring(alpha, (wx, wy, wz), u)

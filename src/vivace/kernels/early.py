@@ -112,23 +112,35 @@ def once_kernel():
 
 
 @cache
-def follow_kernel():
-    """The second work on each block, after the first has been done on it and on its creditors.
+def in_turn_kernel():
+    """A work on one block in each turn. Addresses: its kernel, its list of addresses, the block of each turn."""
 
-    Addresses: whether nothing is to be done, creditors, first creditor of each block, those of `do_once`, of the second
-    kernel and its list of addresses.
+    @kernel
+    def in_turn(addresses, first, last):
+        order = ints_at(addresses[2])
+        for turn in range(first, last):
+            call_kernel(addresses[0], addresses[1], order[turn], order[turn] + 1)
+
+    return in_turn
+
+
+@cache
+def follow_kernel():
+    """In each turn the first work on some blocks, and then the second on one.
+
+    Addresses: whether nothing is to be done, blocks that have the first work, where those of each turn begin, those of
+    `do_once`, of the second kernel and its list of addresses, the block of each turn.
     """
     digest = source_digest(do_once, barrier.wait.py_func)
 
     @kernel
     def follow(addresses, first, last):
         _ = digest  # part of the cache key
-        creditors, bounds = ints_at(addresses[1]), ints_at(addresses[2])
+        needed, bounds, order = ints_at(addresses[1]), ints_at(addresses[2]), ints_at(addresses[9])
         if doubles_at(addresses[0])[0] == 0:
-            for block in range(first, last):
-                do_once(addresses[3], addresses[4], addresses[5], addresses[6], block)
-                for i in range(bounds[block], bounds[block + 1]):
-                    do_once(addresses[3], addresses[4], addresses[5], addresses[6], creditors[i])
-                call_kernel(addresses[7], addresses[8], block, block + 1)
+            for turn in range(first, last):
+                for i in range(bounds[turn], bounds[turn + 1]):
+                    do_once(addresses[3], addresses[4], addresses[5], addresses[6], needed[i])
+                call_kernel(addresses[7], addresses[8], order[turn], order[turn] + 1)
 
     return follow

@@ -51,9 +51,9 @@ NUMBERS = 13
 AXES, ROW, STRENGTHS, COEFFICIENTS, INVERSE_VALUES = 3, 4, 2, 4, 6
 # A smaller residual, relative to the first, changes nothing: far below, products would become 0 by rounding.
 LEAST = 1e-20
-# What is fetched so early has come when it is needed: slots or claims into the first cache, slots into the second, and
-# eights of rows.
-AHEAD, FAR_AHEAD, ROWS_AHEAD = 12, 64, 16
+# What is fetched so early has come when it is needed: slots or claims into the first cache, slots into the second,
+# lists of neighbors, slots that are written, and eights of rows.
+AHEAD, FAR_AHEAD, LIST_AHEAD, WRITTEN_AHEAD, ROWS_AHEAD = 12, 64, 32, 24, 16
 
 
 @value_function
@@ -209,6 +209,7 @@ def assemble_kernel():
                 while cleared < end and cleared <= eight + reach[block]:  # just before the first spring adds to them
                     for rows in (pulls, diagonals, others):
                         clear(rows, WIDTH * cleared, WIDTH * cleared + WIDTH)
+                        prefetch_block(rows, cleared + ROWS_AHEAD, ROW, 2)
                     prefetch_block(positions, cleared + ROWS_AHEAD, ROW, 2)
                     prefetch_block(velocities, cleared + ROWS_AHEAD, ROW, 2)
                     cleared += 1
@@ -220,7 +221,7 @@ def assemble_kernel():
                 # Roots first, and alone: then several springs' long chains run side by side. What comes of them lies in
                 # the springs' places until w does.
                 for slot in range(begin, bounds[eight + 1]):
-                    prefetch_block(coefficients, slot + FAR_AHEAD, COEFFICIENTS, 2)
+                    prefetch_block(coefficients, slot + WRITTEN_AHEAD, COEFFICIENTS, 2)
                     rest = widened(load_block(rests, kinds[2 * slot + 1], 1))
                     edge = sub(gather_rows(positions, neighbors, slot * WIDTH, 1), here)
                     inverse, stretch, tense = spring_shape(edge, rest)

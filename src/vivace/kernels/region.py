@@ -3,8 +3,8 @@
 A sweep is a row of a table: the address of its kernel, its items, and the addresses of its arrays. So the region is
 compiled once, whatever a scene is made of, and a new kind of sweep compiles only its own kernel.
 
-Each thread has a share of the items, and takes it in portions. Who is done takes those of others: a core that is
-slower, or busy with something else, does not keep them waiting for long (docs/decisions/0020).
+Each thread has a share of the items, and takes it in portions. Who is done waits for a moment, then takes those of
+others: a core that is slower, or busy with something else, does not keep them waiting for long (docs/decisions/0020).
 """
 
 import os
@@ -32,6 +32,7 @@ SWEEP = np.dtype(
         ("last", np.int64),
         ("stage", np.int64),
         ("least", np.int64),
+        ("grain", np.int64),
         ("addresses", np.int64, ARGUMENTS),
     ]
 )
@@ -39,6 +40,7 @@ LEAST_PORTION = 64  # items: fewer are not worth it, where an item is eight cons
 ONE_THREAD = 1 << 40  # the same for what one thread does while the others have to wait, however long it takes
 MOST_PORTIONS, HELPED = 6, 7  # of a share; others that a thread helps at most when it has done its own
 WORDS = 8  # of eight bytes in a cache line, so that threads do not disturb each other
+DONE = 8  # bytes from the count of a share's portions to where its owner counts that it has none left
 ADDRESSES_OFFSET = SWEEP.fields["addresses"][1]
 WINDOWS = platform.system() == "Windows"
 CLOCK = "QueryPerformanceCounter" if WINDOWS else "clock_gettime"
@@ -47,6 +49,8 @@ CLOCK_NUMBER = getattr(time, "CLOCK_MONOTONIC", 0)
 TICKS_OF_FIRST_WORD = 1 if WINDOWS else 1_000_000_000
 
 PATIENCE = 300_000_000  # ticks
+# Ticks, 10 us, before a thread helps: what it takes over comes from another core's cache, and most are done soon.
+HESITATION = 100 if WINDOWS else 10_000
 
 # The barrier needs all its threads running at once, which TBB does not promise.
 config.THREADING_LAYER_PRIORITY = ["omp", "workqueue", "tbb"]
@@ -80,10 +84,11 @@ def clock_ticks(clock):
 
 
 @njit
-def share(first, last, thread, threads):
-    """The part of a range that falls to one thread."""
-    size = last - first
-    return first + size * thread // threads, first + size * (thread + 1) // threads
+def share(first, last, thread, threads, grain=1):
+    """The part of a range that falls to one thread: whole grains of so many items, but for the last one."""
+    grains = (last - first + grain - 1) // grain
+    begin, end = grains * thread // threads, grains * (thread + 1) // threads
+    return min(first + grain * begin, last), min(first + grain * end, last)
 
 
 @njit
@@ -107,11 +112,11 @@ def _compiled_region(keeps_lock):
     """`keeps_lock`: no other thread of Python runs meanwhile, as none has to; else all may."""
     digest = source_digest(barrier.wait.py_func, share.py_func)
 
-    def run_region(table, schedule, ticks, clock, counter, contended, taken, threads, team):
+    def run_region(table, schedule, ticks, clocks, counter, contended, taken, threads, team):
         _ = digest  # part of the cache key
         rows, size, helped = table.ctypes.data, table.itemsize, min(HELPED, threads - 1)
         for thread in prange(threads):
-            stage, since, long_waits, turn = np.int64(-1), np.int64(0), 0, 0
+            stage, since, long_waits, turn, clock = np.int64(-1), np.int64(0), 0, 0, clocks[thread]
             for entry in range(len(schedule)):
                 sweep = table[schedule[entry]]
                 # The first thread books the time of a stage whenever the next one begins; a read costs 20 ns.
@@ -122,16 +127,23 @@ def _compiled_region(keeps_lock):
                     stage, since = sweep.stage, now
                 addresses = rows + schedule[entry] * size + ADDRESSES_OFFSET
                 if helped == 0 or sweep.last - sweep.first < 2 * sweep.least * threads:
-                    first, last = share(sweep.first, sweep.last, thread, threads)
+                    first, last = share(sweep.first, sweep.last, thread, threads, sweep.grain)
                     call_kernel(sweep.kernel, addresses, first, last)
                 else:
-                    turn = 1 - turn
-                    taken[1 - turn, thread, 0] = 0  # nobody takes from those of the sweep before any more
+                    turn, until = 1 - turn, np.int64(0)
+                    taken[1 - turn, thread] = 0  # nobody takes from those of the sweep before any more
                     for other in range(1 + helped):
                         owner = (thread + other * threads // (1 + helped)) % threads
-                        first, last = share(sweep.first, sweep.last, owner, threads)
+                        first, last = share(sweep.first, sweep.last, owner, threads, sweep.grain)
                         portions, place = portion_count(last - first, sweep.least), taken[turn, owner].ctypes.data
-                        while barrier.counted(place) < portions:
+                        if other == 1:
+                            barrier.count_up(taken[turn, thread].ctypes.data + DONE)
+                            until = clock_ticks(clock) + HESITATION
+                        if other > 0:
+                            while barrier.counted(place + DONE) == 0 and clock_ticks(clock) < until:
+                                barrier.pause()
+                        offered = portions if other == 0 else portions - 1  # who comes to its last one needs no help
+                        while barrier.counted(place) < offered:
                             number = barrier.count_up(place)
                             if number < portions:
                                 begin, end = portion(first, last, number, portions)
@@ -200,20 +212,20 @@ def run(table, schedule, stages, threads, keeps_lock=True):
     Returns the ticks of each stage, and the number of barriers at which a thread had to give its core away.
     """
     (region, one_thread), ticks = _compiled_region(keeps_lock), np.zeros(stages, np.int64)
-    clock, counter, contended = np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(threads, np.int64)
-    taken = np.zeros((2, threads, WORDS), np.int64)
+    counter, contended = np.zeros(8, np.int64), np.zeros(threads, np.int64)
+    clocks, taken = np.zeros((threads, WORDS), np.int64), np.zeros((2, threads, WORDS), np.int64)
     if threads == 1:  # no threads to start and to wait for
-        one_thread(table, schedule, ticks, clock, counter, contended, taken, 1, 1)
+        one_thread(table, schedule, ticks, clocks, counter, contended, taken, 1, 1)
         return ticks, 0
     # Not one thread more than are used: an idle one must still be scheduled at the end.
     with threads_set(threads):
         if threads <= most_threads() and runs_threads_together(threads):
-            region(table, schedule, ticks, clock, counter, contended, taken, threads, threads)
+            region(table, schedule, ticks, clocks, counter, contended, taken, threads, threads)
         else:
             # Threads that may run one after the other cannot wait for each other: a region for each sweep instead.
             for entry in range(len(schedule)):
                 taken[:] = 0
-                region(table, schedule[entry : entry + 1], ticks, clock, counter, contended, taken, threads, 1)
+                region(table, schedule[entry : entry + 1], ticks, clocks, counter, contended, taken, threads, 1)
     return ticks, int(contended.max())
 
 
@@ -223,7 +235,7 @@ def runs_threads_together(threads) -> bool:
         return True
     with threads_set(threads):
         _compiled_region(True)[0](
-            np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, 8, 8, 1, (2, 1, WORDS))), 1, 1
+            np.zeros(1, SWEEP), *(np.zeros(n, np.int64) for n in (0, 1, (1, WORDS), 8, 1, (2, 1, WORDS))), 1, 1
         )  # starts them
         if numba.threading_layer() == "tbb":
             return False
