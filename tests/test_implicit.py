@@ -494,7 +494,9 @@ def test_one_thread_is_done_with_each_block_while_it_lies_in_the_cache(blocks):
     simulation.step()
     sweeps = simulation._sweeps
     implicit = sweeps.implicit
-    for first, *others in (implicit.assemble(0.0, True), implicit.iterate(True, True), implicit.iterate(True, False)):
+    firm, *assemble = implicit.assemble(0.0, True)
+    sweeps.advance([firm])
+    for first, *others in (assemble, implicit.iterate(True, True), implicit.iterate(True, False)):
         implicit.early[:] = 0
         sweeps.advance([first])
         assert implicit.early.tolist() == blocks * [1]

@@ -38,6 +38,7 @@ from ..kernels.implicit import (
     NUMBERS,
     TOLERANCE,
     assemble_kernel,
+    firm_kernel,
     weigh_kernel,
 )
 from ..kernels.lanes import WIDTH
@@ -77,6 +78,7 @@ class CpuImplicit:
         self.ends = net.dues.outside, net.dues.targets, net.dues.starts, net.dues.reach
         self.claims = net.dues.claims, net.dues.claim_starts
         self.coefficients = aligned((len(net.neighbors), COEFFICIENTS, WIDTH), np.float64)
+        self.firmness = aligned((len(net.strengths), WIDTH), np.float64)
         # Behind the rows: dues, of the product always, of the others while the matrix is assembled; later they have
         # copies there.
         both = max(rows[0], net.rows + net.dues.count), 4
@@ -111,6 +113,8 @@ class CpuImplicit:
         self._energy = self._blocks("energy", *energy)
         self.flight = Chain("energy", np.zeros(1), self._call(*accelerate), self._call(*energy))
         self._land = self._blocks("energy", forget_kernel(), self.counts, *self.counts.shape)
+        springs = net.strengths, sweeps.motion, self.firmness
+        self._firm = sweeps.sweep("assemble", firm_kernel(), 0, len(net.strengths), *springs)
         self._sum, self.inverses = cache(self._make_sum), cache(self._make_inverses)
         self._assemble, self._measure = cache(self._make_assemble), cache(self._make_measure)
         self.search, self.measure_rest = cache(self._make_search), cache(self._make_measure_rest)
@@ -119,7 +123,7 @@ class CpuImplicit:
     def assemble(self, tolerance: float, by_blocks: bool) -> Sequence[Any]:
         self.numbers[TOLERANCE] = max(tolerance, LEAST)
         assemble, weigh_rest = self._assemble(by_blocks)
-        return [assemble, *self.pay(), weigh_rest, *self.reduce(FALL, SUMS)]
+        return [self._firm, assemble, *self.pay(), weigh_rest, *self.reduce(FALL, SUMS)]
 
     def pay(self) -> Sequence[Any]:
         """Bring dues of the sums to where they are claimed: here they are there."""
@@ -205,7 +209,7 @@ class CpuImplicit:
         """Two sweeps: one assembles the matrix and weighs what it can, the other weighs the rest."""
         state, net, inverses = self.sweeps.state, self.net, self.inverses(by_blocks)
         rows = state.fine_positions, state.fine_velocities, self.sweeps.motion, self.eights, net.ids
-        springs = *self.springs, *self.ends, self.coefficients, *self.sums, net.total, self.partial
+        springs = *self.springs, *self.ends, self.coefficients, *self.sums, net.total, self.partial, self.firmness
         masses = *self.claims, *self.sums, self.residual, inverses, net.total, self.partial, self.drag, self.wind
         assemble = self._call(assemble_kernel(), *rows, *springs)
         weigh = self._call(weigh_kernel(by_blocks), *rows, *masses)
@@ -219,7 +223,7 @@ class CpuImplicit:
         step = self._call(start_kernel(by_blocks) if first else descend_kernel(by_blocks), *vectors, *arrays)
         rows, springs = (self.direction, self.product, self.eights, self.net.ids), (self.net.bounds, self.net.neighbors)
         sums = self.coefficients, self.net.total, self.partial
-        multiply = self._call(multiply_kernel(), *rows, *springs, *self.ends, *sums)
+        multiply = self._call(multiply_kernel(), *rows, *springs, *self.ends, *sums, self.net.kinds, self.firmness)
         product = self._call(*self._pair(multiply, self._measure(by_blocks)))
         return Chain("solve", self.numbers[DONE:], step, product)
 

@@ -13,7 +13,9 @@ from ..kernels.implicit import (
     NUMBERS,
     WORK,
     inverse_block,
-    spring_block,
+    spring_alpha,
+    spring_firmness,
+    spring_length,
     spring_shape,
     times_spring,
 )
@@ -79,8 +81,8 @@ class ReferenceImplicit:
         self.numbers[MOTION] = float(mass @ (v[:, :3] ** 2).sum(axis=1)) / 2
         edge, slip = (tuple((rows[self.other] - rows[self.one])[:, :3].T) for rows in (x, v))
         inverse, stretch, tense = spring_shape(edge, self.rest)
-        self.alpha, along = spring_block(inverse, tense, self.stiffness, self.damping, h)
-        self.w = scale(along, edge)
+        self.w = scale(spring_length(inverse, tense, self.stiffness, self.damping, h), edge)
+        self.alpha = spring_alpha(spring_firmness(self.stiffness, self.damping, h), self.w)
         pulls = h * np.stack(edge, axis=1) * (self.stiffness * stretch * inverse)[:, None]
         pulls += np.stack(times_spring(self.alpha, self.w, slip), axis=1)
         r = mass[:, None] * sweeps.impulse[:3] + h * self.drag[:, None] * (self.wind[:3] - v[:, :3])

@@ -33,6 +33,7 @@ from .implicit import (
     changed_so_far,
     claim,
     clear,
+    spring_alpha,
     store_axes,
     times_block,
     times_inverse_mass,
@@ -116,7 +117,7 @@ def multiply_kernel():
 
     Rows that are pinned get something too, which the preconditioner leaves out. Partial sum 1: the product with the
     direction, that of masses and of springs. Addresses: direction, product, first eights, ids, bounds, neighbors,
-    outside, targets, first dues, reach, coefficients, number of blocks in all, partial sums.
+    outside, targets, first dues, reach, coefficients, number of blocks in all, partial sums, kinds, firmness.
     """
     digest = source_digest(times_spring)
 
@@ -128,6 +129,7 @@ def multiply_kernel():
         neighbors, outside, targets = ints_at(addresses[5]), ints_at(addresses[6]), ints_at(addresses[7])
         dues, reach, coefficients = ints_at(addresses[8]), ints_at(addresses[9]), doubles_at(addresses[10])
         sums, partial, nothing = addresses[11], doubles_at(addresses[12]), spread_wide(ZERO)
+        kinds, firmness = ints_at(addresses[13]), doubles_at(addresses[14])
         for block in range(first, last):
             clear(product, dues[block], dues[block + 1])
             total, begun, end = nothing, eights[block], eights[block + 1]
@@ -145,11 +147,12 @@ def multiply_kernel():
                     ends, target = targets, outside[eight]
                 for slot in range(begin, bounds[eight + 1]):
                     u = sub(gather_rows(direction, neighbors, slot * WIDTH, 1), p)
-                    alpha, wx, wy, wz = load_block(coefficients, slot, COEFFICIENTS)
+                    w = load_block(coefficients, slot, COEFFICIENTS)
+                    alpha = spring_alpha(load_block(firmness, kinds[2 * slot], 1), w)
                     prefetch_block(neighbors, slot + LIST_AHEAD, 1, 1)
                     prefetch_block(coefficients, slot + AHEAD, COEFFICIENTS, 1)
                     prefetch_block(coefficients, slot + FAR_AHEAD, COEFFICIENTS, 2)
-                    pull = times_spring(alpha, (wx, wy, wz), u)
+                    pull = times_spring(alpha, w, u)
                     x, y, z = x - pull[0], y - pull[1], z - pull[2]
                     total = total + dot(u, pull)
                     place = (target + slot - begin) * WIDTH

@@ -2,11 +2,11 @@
 
 In double precision: what rounding does to stiff springs is a force of its own, and a cloth that folds multiplies it
 (docs/decisions/0015). Each spring is computed once, and added to both of its ends (docs/decisions/0019). Its block of
-the matrix is alpha I + w w^T: four numbers are stored. Vectors have rows of four numbers; the direction of the search
-has the mass and h times the drag in the fourth place, 0 where a particle is pinned. The residual and the change of
-velocity, which no neighbor looks at, have three lines of eight numbers for every eight particles. An item is a block of
-particles: it writes to its own rows and dues (see `Net`). Each block has one partial sum of a dot product, and partial
-sums are always added up in the same order.
+the matrix is alpha I + w w^T: w is stored, and alpha follows from it (docs/decisions/0024). Vectors have rows of four
+numbers; the direction of the search has the mass and h times the drag in the fourth place, 0 where a particle is
+pinned. The residual and the change of velocity, which no neighbor looks at, have three lines of eight numbers for every
+eight particles. An item is a block of particles: it writes to its own rows and dues (see `Net`). Each block has one
+partial sum of a dot product, and partial sums are always added up in the same order.
 """
 
 from functools import cache
@@ -48,7 +48,7 @@ ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(1e-30)
 # share of a free fall that the search begins with, PRODUCTS counts those of the matrix.
 MEASURE, FIRST, ALPHA, BETA, DONE, COUNT, TOLERANCE, ENERGY, MOTION, AFTER, WORK, FALLEN, PRODUCTS = range(13)
 NUMBERS = 13
-AXES, ROW, STRENGTHS, COEFFICIENTS, INVERSE_VALUES = 3, 4, 2, 4, 6
+AXES, ROW, STRENGTHS, COEFFICIENTS, INVERSE_VALUES = 3, 4, 2, 3, 6
 # A smaller residual, relative to the first, changes nothing: far below, products would become 0 by rounding.
 LEAST = 1e-20
 # What is fetched so early has come when it is needed: slots or claims into the first cache, slots into the second,
@@ -68,14 +68,23 @@ def spring_shape(edge, rest):
 
 
 @value_function
-def spring_block(inverse, tense, stiffness, damping, step):
-    """A spring's block of the matrix, h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T): alpha, and what makes w of e.
+def spring_firmness(stiffness, damping, step):
+    """A spring's block of the matrix along the spring, h^2 k + h d [kg]: alpha + w . w, however it is stretched."""
+    return step * (step * stiffness + damping)
+
+
+@value_function
+def spring_length(inverse, tense, stiffness, damping, step):
+    """What makes w of e in a spring's block of the matrix, h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T).
 
     1 - c is kept at 0 where a rest length below 0 makes c more than 1, or the matrix would be indefinite.
     """
-    stiff = step * step * stiffness
-    alpha = stiff * tense
-    return alpha, sqrt(maximum(stiff - alpha, ZERO * alpha) + step * damping) * inverse
+    return sqrt(step * step * stiffness * maximum(ONE - tense, ZERO * tense) + step * damping) * inverse
+
+
+@value_function
+def spring_alpha(firmness, w):
+    return firmness - dot(w, w)
 
 
 @value_function
@@ -172,15 +181,32 @@ def claim(rows, claims, first, last):
 
 
 @cache
+def firm_kernel():
+    """The firmness of springs, by their kinds of strengths. Addresses: strengths, motion, firmness."""
+    digest = source_digest(spring_firmness)
+
+    @kernel
+    def firm(addresses, first, last):
+        _ = digest  # part of the cache key
+        strengths, firmness = floats_at(addresses[0]), doubles_at(addresses[2])
+        step = np.float64(floats_at(addresses[1])[STEP])
+        for kind in range(first, last):
+            stiffness, damping = load_block(strengths, kind, STRENGTHS)
+            store_block(firmness, kind, spring_firmness(widened(stiffness), widened(damping), step))
+
+    return firm
+
+
+@cache
 def assemble_kernel():
-    """The springs' blocks of the matrix, and what springs add to both of their ends.
+    """The springs' blocks of the matrix, and what springs add to both of their ends; after `firm`.
 
     Three sums for each row: the pull of its springs, and x of what they make of a free fall; the diagonal of its own
     block of the matrix, and y of that; the rest of the block, and z. In a fall only springs to what is pinned change
     their length. Partial sums 2 and 3: the product of the fall with that, and the energy of springs.
     Addresses: positions, velocities, motion, first eight of each block, ids of the blocks, bounds of the slots of each
     eight, neighbors, kinds, strengths, rests, outside, targets, first due of each block, reach, coefficients,
-    three sums, number of blocks in all, partial sums.
+    three sums, number of blocks in all, partial sums, firmness.
     """
     digest = source_digest(spring_shape)
 
@@ -193,7 +219,7 @@ def assemble_kernel():
         rests, outside, targets = floats_at(addresses[9]), ints_at(addresses[10]), ints_at(addresses[11])
         dues, reach, coefficients = ints_at(addresses[12]), ints_at(addresses[13]), doubles_at(addresses[14])
         pulls, diagonals, others = doubles_at(addresses[15]), doubles_at(addresses[16]), doubles_at(addresses[17])
-        sums, partial = addresses[18], doubles_at(addresses[19])
+        sums, partial, firmness = addresses[18], doubles_at(addresses[19]), doubles_at(addresses[20])
         step, kept, nothing = np.float64(motion[STEP]), motion[KEPT], spread_wide(ZERO)
         fall = (
             spread_wide(motion[IMPULSE]),
@@ -227,22 +253,22 @@ def assemble_kernel():
                     inverse, stretch, tense = spring_shape(edge, rest)
                     stiffness, damping = load_block(strengths, kinds[2 * slot], STRENGTHS)
                     stiffness = widened(stiffness)
-                    alpha, along = spring_block(inverse, tense, stiffness, widened(damping), step)
                     tension = stiffness * stretch
                     strained = strained + tension * stretch
-                    store_block(coefficients, COEFFICIENTS * slot, alpha)
-                    store_block(coefficients, COEFFICIENTS * slot + 1, along)
-                    store_block(coefficients, COEFFICIENTS * slot + 2, step * tension * inverse)
+                    along = spring_length(inverse, tense, stiffness, widened(damping), step)
+                    store_block(coefficients, COEFFICIENTS * slot, along)
+                    store_block(coefficients, COEFFICIENTS * slot + 1, step * tension * inverse)
                 x = y = z = xx = yy = zz = xy = xz = yz = qx = qy = qz = nothing
                 for slot in range(begin, bounds[eight + 1]):
                     there = gather_rows(positions, neighbors, slot * WIDTH, 1)
                     slip = sub(velocity, faded(gather_rows(velocities, neighbors, slot * WIDTH, 1), there[3], kept))
                     edge = sub(there, here)
-                    alpha, along, pull, _ = load_block(coefficients, slot, COEFFICIENTS)
+                    along, pull, _ = load_block(coefficients, slot, COEFFICIENTS)
                     w = scale(along, edge)
-                    store_block(coefficients, COEFFICIENTS * slot + 1, w[0])
-                    store_block(coefficients, COEFFICIENTS * slot + 2, w[1])
-                    store_block(coefficients, COEFFICIENTS * slot + 3, w[2])
+                    alpha = spring_alpha(load_block(firmness, kinds[2 * slot], 1), w)
+                    store_block(coefficients, COEFFICIENTS * slot, w[0])
+                    store_block(coefficients, COEFFICIENTS * slot + 1, w[1])
+                    store_block(coefficients, COEFFICIENTS * slot + 2, w[2])
                     brake = times_spring(alpha, w, slip)
                     px, py, pz = brake[0] - pull * edge[0], brake[1] - pull * edge[1], brake[2] - pull * edge[2]
                     wxx, wyy, wzz = alpha + w[0] * w[0], alpha + w[1] * w[1], alpha + w[2] * w[2]

@@ -24,7 +24,7 @@ from ..errors import SimulationError
 from . import barrier
 from .compile import call_kernel, compiled, compiled_parallel, source_digest
 
-ARGUMENTS = 20
+ARGUMENTS = 21
 SWEEP = np.dtype(
     [
         ("kernel", np.int64),
