@@ -28,6 +28,14 @@ BACKENDS = [name for name in backends.backends() if name != "mpi"]
 PHYSICAL = [name for name in solvers.solvers() if "physical" in materials_of(name)]
 
 
+def corner_cloth(side=50, stiffness=100.0, damping=0.01, **options):
+    """A square net of springs that hangs by a corner."""
+    scene = vv.Scene()
+    cloth = scene.add_cloth(vv.Mesh.grid(side, side), material=vv.MassSpring(stiffness, damping=damping, **options))
+    cloth.pin(0)
+    return scene
+
+
 def rotation(x, y, z):
     """A rotation by a vector [rad], as a matrix."""
     return Rotation.from_rotvec((x, y, z)).as_matrix()
