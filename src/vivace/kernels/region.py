@@ -86,7 +86,10 @@ def clock_ticks(clock):
 @njit
 def share(first, last, thread, threads, grain=1):
     """The part of a range that falls to one thread: whole grains of so many items, but for the last one."""
-    grains = (last - first + grain - 1) // grain
+    size = last - first
+    if grain == 1:  # most are, and a division costs
+        return first + size * thread // threads, first + size * (thread + 1) // threads
+    grains = (size + grain - 1) // grain
     begin, end = grains * thread // threads, grains * (thread + 1) // threads
     return min(first + grain * begin, last), min(first + grain * end, last)
 
