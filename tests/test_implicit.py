@@ -506,15 +506,20 @@ def test_a_budget_buys_iterations():
     np.testing.assert_array_equal(again.positions, simulation.positions)
 
 
-def test_springs_that_pull_even_at_length_zero_are_solved():
-    scene = corner_cloth(5)
-    scene.add_constraints(scene.bodies[0], "stretch", [(0, 24)], rest=[-0.1], compliance=0.01)
+def test_springs_without_a_length_are_solved_and_those_with_less_refused():
+    def tied(rest):
+        scene = corner_cloth(5)
+        scene.add_constraints(scene.bodies[0], "stretch", [(0, 24)], rest=[rest], compliance=0.01)
+        return scene
+
     for backend in ("cpu", "reference"):
-        simulation = vv.Simulation(scene, "implicit", iterations=20, backend=backend)
+        simulation = vv.Simulation(tied(0.0), "implicit", iterations=20, backend=backend)
         before = np.linalg.norm(np.diff(simulation.positions[[0, 24]], axis=0))
         for _ in simulation.run(5):
             pass
         assert np.linalg.norm(np.diff(simulation.positions[[0, 24]], axis=0)) < before
+    with pytest.raises(vv.InputError, match="between particles 0 and 24 has a rest length of -0.1 m"):
+        vv.Simulation(tied(-0.1), "implicit")
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])

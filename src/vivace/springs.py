@@ -103,7 +103,7 @@ class Dues:
 
 
 def check_springs(model: Model, solver: str) -> None:
-    """An error if some constraints are not springs."""
+    """An error if some constraints are not springs, or have a rest length below 0."""
     for group in model.groups:
         reason = None
         if group.constraint is not stretch:
@@ -116,6 +116,13 @@ def check_springs(model: Model, solver: str) -> None:
             raise InputError(
                 f"solver {solver!r} moves nets of springs, but group {group.name!r} {reason}; "
                 f"use vivace.MassSpring as material"
+            )
+        shorter = np.flatnonzero(group.rest < 0)
+        if len(shorter):
+            ends, rest = group.vertices[shorter[0]], group.rest[shorter[0]]
+            raise InputError(
+                f"group {group.name!r}: the spring between particles {ends[0]} and {ends[1]} has a rest length of "
+                f"{rest:g} m, but solver {solver!r} takes 0 and more"
             )
 
 

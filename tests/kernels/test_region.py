@@ -38,6 +38,19 @@ def wait_for_another(addresses, first, last):
             count_up(done + 8 * item)
 
 
+@cfunc(SIGNATURE, **OPTIONS)
+def watch_the_last(addresses, first, last):
+    """The item 0 waits until another one of its share is done by another thread, and then looks for the last one."""
+    done, waited_for, latest, seen = addresses[0], addresses[1], addresses[2], ints_at(addresses[3])
+    for item in range(first, last):
+        looks = 0
+        while item == 0 and counted(done + 8 * waited_for) == 0 and looks < 10_000_000_000:
+            looks += 1
+        for _ in range(10_000_000 if item == 0 else 0):
+            seen[0] = max(seen[0], counted(done + 8 * latest))
+        count_up(done + 8 * item)
+
+
 def sweep(kernel, first, last, *arguments, stage=0, least=1, grain=1):
     addresses = [argument.ctypes.data if isinstance(argument, np.ndarray) else argument for argument in arguments]
     return kernel.address, first, last, stage, least, grain, addresses + [0] * (region.ARGUMENTS - len(addresses))
@@ -81,6 +94,19 @@ def test_who_is_done_takes_portions_of_who_is_not():
     latest, _ = region.portion(first, end, portions - 2, portions)  # the last portion is left to its owner
     done = np.zeros(size, np.int64)
     region.run(np.array([sweep(wait_for_another, 0, size, done, latest)], region.SWEEP), np.array([0]), 1, 2)
+    np.testing.assert_array_equal(done, 1)
+
+
+def test_the_last_portion_is_left_to_who_has_the_share():
+    if region.core_count() < 2 or not region.runs_threads_together(2):
+        pytest.skip("two threads cannot run at once here")
+    first, end = region.share(0, 64, 0, 2)
+    portions = region.portion_count(end - first, 1)
+    latest, last = (region.portion(first, end, number, portions)[0] for number in (portions - 2, portions - 1))
+    done, seen = np.zeros(64, np.int64), np.zeros(1, np.int32)
+    table = np.array([sweep(watch_the_last, 0, 64, done, latest, last, seen)], region.SWEEP)
+    region.run(table, np.array([0]), 1, 2)
+    assert seen[0] == 0
     np.testing.assert_array_equal(done, 1)
 
 

@@ -15,7 +15,7 @@ from ..kernels.implicit import (
     inverse_block,
     spring_alpha,
     spring_firmness,
-    spring_length,
+    spring_scale,
     spring_shape,
     times_spring,
 )
@@ -81,7 +81,7 @@ class ReferenceImplicit:
         self.numbers[MOTION] = float(mass @ (v[:, :3] ** 2).sum(axis=1)) / 2
         edge, slip = (tuple((rows[self.other] - rows[self.one])[:, :3].T) for rows in (x, v))
         inverse, stretch, tense = spring_shape(edge, self.rest)
-        self.w = scale(spring_length(inverse, tense, self.stiffness, self.damping, h), edge)
+        self.w = scale(spring_scale(inverse, tense, self.stiffness, self.damping, h), edge)
         self.alpha = spring_alpha(spring_firmness(self.stiffness, self.damping, h), self.w)
         pulls = h * np.stack(edge, axis=1) * (self.stiffness * stretch * inverse)[:, None]
         pulls += np.stack(times_spring(self.alpha, self.w, slip), axis=1)

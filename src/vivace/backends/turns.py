@@ -25,7 +25,7 @@ def turns_of(creditors: Listed, debtors: Listed, first: int, last: int, threads:
     that is there by then. Before its first turn it does the first work on what springs of others end at, or these
     would, far from where it lies in a cache.
     """
-    shares = [share(first, last, thread, threads) for thread in range(threads)]
+    shares = [share.py_func(first, last, thread, threads) for thread in range(threads)]
     owners = np.full(len(creditors[1]), -1)  # behind all blocks: of those elsewhere
     for thread, (begin, end) in enumerate(shares):
         owners[begin:end] = thread

@@ -114,9 +114,11 @@ def once_kernel():
 @cache
 def in_turn_kernel():
     """A work on one block in each turn. Addresses: its kernel, its list of addresses, the block of each turn."""
+    digest = source_digest()
 
     @kernel
     def in_turn(addresses, first, last):
+        _ = digest  # part of the cache key
         order = ints_at(addresses[2])
         for turn in range(first, last):
             call_kernel(addresses[0], addresses[1], order[turn], order[turn] + 1)

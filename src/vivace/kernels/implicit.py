@@ -74,17 +74,15 @@ def spring_firmness(stiffness, damping, step):
 
 
 @value_function
-def spring_length(inverse, tense, stiffness, damping, step):
-    """What makes w of e in a spring's block of the matrix, h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T).
-
-    1 - c is kept at 0 where a rest length below 0 makes c more than 1, or the matrix would be indefinite.
-    """
-    return sqrt(step * step * stiffness * maximum(ONE - tense, ZERO * tense) + step * damping) * inverse
+def spring_scale(inverse, tense, stiffness, damping, step):
+    """What makes w of e in a spring's block of the matrix, h^2 K + h d n n^T with K = k (c I + (1 - c) n n^T)."""
+    return sqrt(step * step * stiffness * (ONE - tense) + step * damping) * inverse
 
 
 @value_function
 def spring_alpha(firmness, w):
-    return firmness - dot(w, w)
+    """Rounding may leave a little less than nothing, or the matrix would be indefinite."""
+    return maximum(firmness - dot(w, w), ZERO * firmness)
 
 
 @value_function
@@ -255,7 +253,7 @@ def assemble_kernel():
                     stiffness = widened(stiffness)
                     tension = stiffness * stretch
                     strained = strained + tension * stretch
-                    along = spring_length(inverse, tense, stiffness, widened(damping), step)
+                    along = spring_scale(inverse, tense, stiffness, widened(damping), step)
                     store_block(coefficients, COEFFICIENTS * slot, along)
                     store_block(coefficients, COEFFICIENTS * slot + 1, step * tension * inverse)
                 x = y = z = xx = yy = zz = xy = xz = yz = qx = qy = qz = nothing

@@ -141,11 +141,12 @@ def _compiled_region(keeps_lock):
                         portions, place = portion_count(last - first, sweep.least), taken[turn, owner].ctypes.data
                         if other == 1:
                             barrier.count_up(taken[turn, thread].ctypes.data + DONE)
-                            until = clock_ticks(clock) + HESITATION
+                            until = clock_ticks(clock) + (HESITATION if team > 1 else 0)
                         if other > 0:
                             while barrier.counted(place + DONE) == 0 and clock_ticks(clock) < until:
                                 barrier.pause()
-                        offered = portions if other == 0 else portions - 1  # who comes to its last one needs no help
+                        # Who comes to a small last one needs no help.
+                        offered = portions - 1 if other > 0 and portions > 2 else portions
                         while barrier.counted(place) < offered:
                             number = barrier.count_up(place)
                             if number < portions:
