@@ -121,7 +121,7 @@ class CpuSweeps:
         self._stages: list[str] = []
         self.blocked_groups = self._blocked_groups()
         pairs = len(state.positions) // 2
-        # Threads have the same rows in all sweeps: a row that another core has written comes slowly.
+        # Threads have the same rows in one sweep as in another: what another core has written comes slowly.
         together = 1 if plan.net is None else plan.net.rows_of_a_block // 2
         flight = self.predicted, state.positions, state.velocities, self.motion
         self.predict = self.sweep("integrate", predict_kernel(), 0, pairs, *flight)
