@@ -1,5 +1,8 @@
 """Threads take blocks of a net in turns: each block once, and what a block needs of another is there before."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +17,10 @@ def listed(pairs, blocks):
     pairs = sorted(pairs)
     starts = np.searchsorted([one for one, _ in pairs], np.arange(blocks + 1))
     return np.array([other for _, other in pairs], np.int32), starts.astype(np.int32)
+
+
+def turns_among(blocks, owed, first, last, threads):
+    return turns_of(listed(owed, blocks), listed({(b, a) for a, b in owed}, blocks), first, last, threads)
 
 
 def needed_in(turns, turn):
@@ -32,8 +39,8 @@ def debts(draw):
 
 @given(debts())
 def test_each_block_has_one_turn_with_its_own_thread_and_what_it_needs_before(drawn):
-    blocks, owed, first, last, threads = drawn
-    turns = turns_of(listed(owed, blocks), listed({(b, a) for a, b in owed}, blocks), first, last, threads)
+    _, owed, first, last, threads = drawn
+    turns = turns_among(*drawn)
     for thread in range(threads):
         begin, end = share(first, last, thread, threads)
         own = turns.order[begin - first : end - first]
@@ -44,8 +51,8 @@ def test_each_block_has_one_turn_with_its_own_thread_and_what_it_needs_before(dr
 
 @given(debts())
 def test_threads_first_do_what_others_wait_for_and_last_what_waits_for_others(drawn):
-    blocks, owed, first, last, threads = drawn
-    turns = turns_of(listed(owed, blocks), listed({(b, a) for a, b in owed}, blocks), first, last, threads)
+    _, owed, first, last, threads = drawn
+    turns = turns_among(*drawn)
     for thread in range(threads):
         begin, end = share(first, last, thread, threads)
         elsewhere = {*range(first, last)} - {*range(begin, end)}
@@ -59,6 +66,16 @@ def test_threads_first_do_what_others_wait_for_and_last_what_waits_for_others(dr
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_blocks_that_owe_nothing_to_other_threads_keep_their_order(threads):
-    owed = {(0, 1), (2, 3)}
-    turns = turns_of(listed(owed, 4), listed({(b, a) for a, b in owed}, 4), 0, 4, threads)
+    turns = turns_among(4, {(0, 1), (2, 3)}, 0, 4, threads)
     assert turns.order.tolist() == [0, 1, 2, 3]
+
+
+def test_blocks_are_put_in_order_without_a_compiler():
+    """It would be asked again in each process, on each rank."""
+    program = (
+        "import numpy as np; from vivace.backends.turns import turns_of; from vivace.kernels.region import share\n"
+        "nobody = np.zeros(0, np.int32), np.zeros(5, np.int32)\n"
+        "assert turns_of(nobody, nobody, 0, 4, 2).order.tolist() == [0, 1, 2, 3] and not share.signatures"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
